@@ -1,0 +1,37 @@
+# Sourced by every script: where things are, how to speak, how to install a Debian package.
+# shellcheck shell=bash
+
+# shellcheck disable=SC2034 # for the scripts
+caller_dir=$PWD
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+cd "$root" || exit
+
+# Everything the scripts install, Debian's packages apart, lies here.
+tools=${MCP_EDGE_TOOLS:-$root/.tools}
+export PATH=$tools/cargo/bin:$PATH
+
+# A script never lets rustup fetch a toolchain behind the user's back.
+export RUSTUP_AUTO_INSTALL=0
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "error: $*"; exit 1; }
+
+# usage: have COMMAND
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# Prints the comment block at the top of a script, which is its help. usage: help_of FILE
+help_of() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$1"; }
+
+# Installs Debian packages. usage: apt_install PACKAGE...
+apt_install() {
+  local as_root=()
+  have apt-get || die "install with your package manager, then run this again: $*"
+  if [ "$(id -u)" -ne 0 ]; then
+    have sudo || die "not root and no sudo; run as root: apt-get install $*"
+    as_root=(sudo)
+  fi
+  say "apt-get install $*"
+  as_root+=(env DEBIAN_FRONTEND=noninteractive apt-get -qq)
+  "${as_root[@]}" update >&2 || say "apt-get update failed; going on with the lists at hand"
+  "${as_root[@]}" install -y --no-install-recommends "$@" >/dev/null || die "apt-get install failed: $*"
+}

@@ -1,0 +1,26 @@
+# Starting a server for a check, and ending it.
+# shellcheck shell=bash
+
+# Prints a port of 127.0.0.1 on which nobody listens.
+free_port() {
+  local port
+  while port=$((20000 + RANDOM % 12000)) && listening "$port"; do :; done
+  echo "$port"
+}
+
+# usage: listening PORT
+listening() { (: <"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# Starts scripts/serve in the background and returns when it listens; the server ends with the
+# calling shell. usage: start_server PLATFORM PORT LOG
+start_server() {
+  local platform=$1 port=$2 log=$3 server
+  "$root/scripts/serve" "$platform" --port "$port" >"$log" 2>&1 </dev/null &
+  server=$!
+  # shellcheck disable=SC2064 # the number as it is now
+  trap "kill $server 2>/dev/null || true; wait $server 2>/dev/null || true" EXIT
+  until listening "$port"; do
+    kill -0 "$server" 2>/dev/null || { cat "$log" >&2; die "scripts/serve $platform ended; its log is above"; }
+    sleep 0.2
+  done
+}
