@@ -1,0 +1,60 @@
+//! Bounds and times of a server, each with a default and a reason.
+
+use std::time::Duration;
+
+/// Bounds and times of a server. Start from [`Limits::default`] and change what you need.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Largest request body in bytes; more is 413. Default 4 MiB.
+    pub body_bytes: usize,
+    /// Most header fields of a request; more is 431. Default 100.
+    pub header_count: usize,
+    /// Largest sum of header names and values in bytes; more is 431. Default 32 KiB.
+    pub header_bytes: usize,
+    /// Most rounds of questions of one call (MRTR-29). Default 16.
+    pub rounds: u32,
+    /// Largest sealed journal in bytes, checked when a call suspends. Default 32 KiB.
+    pub journal_bytes: usize,
+    /// How long a client may take to come back with a `requestState` (MRTR-14). Default one hour.
+    pub state_ttl: Duration,
+    /// Longest [`Cx::sleep`](crate::Cx::sleep) that is waited for inside a request. Default 20 s.
+    pub inline_sleep: Duration,
+    /// How long a step may hold back a question beside it before the round ends without waiting for
+    /// the step, which then runs again. Default 20 s, and always two seconds before the deadline.
+    pub settle: Duration,
+    /// How long a call may run, unless its definition says otherwise (CANC-07). Default 60 s.
+    pub call_timeout: Duration,
+    /// After how long without an event a silent call is answered as SSE with keep-alives, so that
+    /// nothing between client and server gives up. Default 2 s.
+    pub stream_after: Duration,
+    /// Interval between keep-alive comments on an SSE reply (SSE-06, SUB-12). Default 15 s.
+    pub keep_alive: Duration,
+    /// Longest life of a listen stream, which then ends gracefully (SUB-15). Default one hour.
+    pub listen: Duration,
+    /// Most URIs in the filter of a listen stream; more is `-32602` (SUB-15). Default 256.
+    pub listen_uris: usize,
+    /// Most entries of one page of a list. Default 1,000.
+    pub page_size: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 4 << 20,
+            header_count: 100,
+            header_bytes: 32 << 10,
+            rounds: 16,
+            journal_bytes: 32 << 10,
+            state_ttl: Duration::from_secs(3600),
+            inline_sleep: Duration::from_secs(20),
+            settle: Duration::from_secs(20),
+            call_timeout: Duration::from_secs(60),
+            stream_after: Duration::from_secs(2),
+            keep_alive: Duration::from_secs(15),
+            listen: Duration::from_secs(3600),
+            listen_uris: 256,
+            page_size: 1000,
+        }
+    }
+}
