@@ -1,0 +1,435 @@
+//! The context of a handler: [`Cx`].
+
+use std::{sync::Arc, time::Duration};
+
+use ring::digest::{SHA256, digest};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{
+    Value, json,
+    value::{RawValue, to_raw_value},
+};
+
+use crate::{
+    call::{Call, Capability},
+    elicit_schema, encode,
+    error::ToolError,
+    feed::Publisher,
+    journal::{
+        claim::{Claim, Claimed, ask, in_step, read},
+        engine::{Fatal, Question},
+        entry::{Digest, Kind},
+    },
+    platform::Timestamp,
+    principal::Principal,
+    protocol::{
+        ElicitAction, ElicitResult, LogLevel, Root, RootsResult, SampleParams, SampleResult,
+    },
+    uri,
+};
+
+/// The context of one call: what its handler reaches beyond its arguments.
+///
+/// A handler takes it by value, a helper by reference; clones share one call. Effects that must not
+/// be repeated and questions to the user have a *key* and go through it. What they returned is the
+/// journal: while the client answers a question nothing of the call is kept here, and the handler is
+/// run again from its start, on any machine, with everything keyed replayed from the journal.
+///
+/// So what is *not* keyed runs again in each round: a plain `.await` before a question is for reads.
+/// A key is used once in a call, and never inside the body of a step.
+#[derive(Clone, Debug)]
+pub struct Cx {
+    call: Arc<Call>,
+}
+
+impl Cx {
+    pub(crate) const fn new(call: Arc<Call>) -> Self {
+        Self { call }
+    }
+
+    // Effects.
+
+    /// Runs `effect` once: its value, or its error, is in the journal from then on.
+    ///
+    /// A crash while it runs makes it run again; give what it calls an
+    /// [`idempotency_key`](Self::idempotency_key). The value always comes back the way serde reads
+    /// it, so that a first run and a replay see the same.
+    ///
+    /// # Errors
+    /// What `effect` returned, or a value that serde cannot write or read.
+    pub async fn step<T, E>(
+        &self,
+        key: impl AsRef<str>,
+        effect: impl AsyncFnOnce() -> Result<T, E>,
+    ) -> Result<T, ToolError>
+    where
+        T: Serialize + DeserializeOwned,
+        E: Into<ToolError>,
+    {
+        match Claim::new(&self.call, key.as_ref(), Kind::Step).await {
+            Claimed::Replayed(entry) if entry.kind == Kind::FailedStep => {
+                Err(serde_json::from_str(entry.value.get())?)
+            }
+            Claimed::Replayed(entry) => Ok(serde_json::from_str(entry.value.get())?),
+            Claimed::Fresh(mut held) => {
+                held.begin_step();
+                let result = in_step(&self.call, effect()).await.map_err(Into::into);
+                match result {
+                    Ok(value) => {
+                        let raw = to_raw_value(&value)?;
+                        let value = serde_json::from_str(raw.get())?;
+                        held.commit(Kind::Step, raw);
+                        Ok(value)
+                    }
+                    Err(error) => {
+                        held.commit(Kind::FailedStep, to_raw_value(&error)?);
+                        Err(error)
+                    }
+                }
+            }
+        }
+    }
+
+    /// Like [`step`](Self::step) for what cannot fail: a clock, randomness, configuration.
+    ///
+    /// # Panics
+    /// When serde cannot write the value or read it back; the caller gets an internal error.
+    pub async fn once<T>(&self, key: impl AsRef<str>, effect: impl AsyncFnOnce() -> T) -> T
+    where
+        T: Serialize + DeserializeOwned,
+    {
+        match Claim::new(&self.call, key.as_ref(), Kind::Once).await {
+            Claimed::Replayed(entry) => reread(&entry.value, key.as_ref()),
+            Claimed::Fresh(mut held) => {
+                held.begin_step();
+                let value = in_step(&self.call, effect()).await;
+                let Ok(raw) = to_raw_value(&value) else {
+                    panic!("the value of once(`{}`) cannot be written as JSON", key.as_ref())
+                };
+                let value = reread(&raw, key.as_ref());
+                held.commit(Kind::Once, raw);
+                value
+            }
+        }
+    }
+
+    /// Awaits something that is meant to run again in each round: a read without effects.
+    pub async fn read<T>(&self, body: impl AsyncFnOnce() -> T) -> T {
+        read(&self.call, body()).await
+    }
+
+    // Questions.
+
+    /// Shows the user a form made from `T`, and waits for the answer.
+    ///
+    /// `T` is a flat struct: strings, numbers, booleans, unit enums, lists of unit enums, and
+    /// options of those (ELIC-03, ELIC-04). Never ask for secrets this way (ELIC-05).
+    pub async fn elicit<T>(&self, key: impl AsRef<str>, message: impl Into<String>) -> Answer<T>
+    where
+        T: DeserializeOwned + schemars::JsonSchema,
+    {
+        let schema = elicit_schema::form_schema_of::<T>();
+        let parse = |content: Value| serde_json::from_value(content).map_err(|e| e.to_string());
+        self.form(key.as_ref(), message.into(), schema, parse).await
+    }
+
+    /// Like [`elicit`](Self::elicit) with a schema that is only known at run time: an object with
+    /// flat, primitive properties (ELIC-03). Keywords that a form cannot have are left out.
+    pub async fn elicit_schema(
+        &self,
+        key: impl AsRef<str>,
+        message: impl Into<String>,
+        schema: Value,
+    ) -> Answer<Value> {
+        let schema = elicit_schema::form_schema(&schema);
+        self.form(key.as_ref(), message.into(), schema, Ok).await
+    }
+
+    /// Asks the user to open a page, for whatever must not pass through the client (ELIC-06).
+    ///
+    /// [`Answer::Accepted`] means that the user agreed to open it, not that anything was finished
+    /// there (ELIC-11). The URL is absolute, `https` except on a loopback host, and holds no secret
+    /// and no personal data (ELIC-08).
+    pub async fn elicit_url(
+        &self,
+        key: impl AsRef<str>,
+        message: impl Into<String>,
+        url: impl Into<String>,
+    ) -> Answer<()> {
+        let (key, url) = (key.as_ref(), url.into());
+        if !uri::is_web_page(&url) {
+            let text = format!("the URL of question `{key}` must be https, or http on loopback");
+            return self.misuse(text).await;
+        }
+        let params = json!({ "mode": "url", "message": message.into(), "url": url });
+        let missing = [Capability::UrlElicitation];
+        let question = self.question(key, Kind::Elicitation, Some(&params), &missing);
+        match self.elicitation(question).await.action {
+            ElicitAction::Accept => Answer::Accepted(()),
+            ElicitAction::Decline => Answer::Declined,
+            ElicitAction::Cancel => Answer::Cancelled,
+        }
+    }
+
+    /// Asks the client's model (deprecated by the specification, SAMP-01).
+    pub async fn sample(&self, key: impl AsRef<str>, params: SampleParams) -> SampleResult {
+        let key = key.as_ref();
+        if let Err(fault) = params.check() {
+            return self.misuse(format!("the sampling question `{key}` is wrong: {fault}")).await;
+        }
+        let mut needs = vec![Capability::Sampling];
+        needs.extend(params.needs_tools().then_some(Capability::SamplingTools));
+        needs.extend(params.needs_context().then_some(Capability::SamplingContext));
+        let Ok(params) = serde_json::to_value(&params) else {
+            return self.misuse(format!("the sampling question `{key}` is not JSON")).await;
+        };
+        self.answer(self.question(key, Kind::Sampling, Some(&params), &needs)).await
+    }
+
+    /// Asks for the client's roots (deprecated by the specification, ROOT-04).
+    pub async fn roots(&self, key: impl AsRef<str>) -> Vec<Root> {
+        let question = self.question(key.as_ref(), Kind::Roots, None, &[Capability::Roots]);
+        self.answer::<RootsResult>(question).await.roots
+    }
+
+    // Time.
+
+    /// From here on the call may go on as a task, which outlives the request. Returns whether it
+    /// is one now; without a task store it never is, and the call goes on inside the request.
+    pub async fn background(&self, status: impl Into<String>) -> bool {
+        let _ = status.into();
+        false
+    }
+
+    /// Sleeps until a deadline that is drawn once, at the first use of `key`, and kept over rounds:
+    /// beside a question in a `select!` it is a timeout that survives the round.
+    ///
+    /// Inside a request it sleeps up to 20 s ([`Limits::inline_sleep`](crate::Limits)); for longer
+    /// sleeps without a question beside them the call is refused.
+    pub async fn sleep(&self, key: impl AsRef<str>, duration: Duration) {
+        match Claim::new(&self.call, key.as_ref(), Kind::Sleep).await {
+            Claimed::Replayed(_) => {}
+            Claimed::Fresh(held) => held.sleep(duration).await,
+        }
+    }
+
+    /// When the first run of this call began; the same in every round.
+    #[must_use]
+    pub fn started_at(&self) -> Timestamp {
+        self.call.engine().started_at()
+    }
+
+    /// When this request is cut off, if it is. A round started by an answer has a new deadline.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.call.deadline
+    }
+
+    /// A key for the other side of a step, the same in every round and every repetition of it.
+    ///
+    /// A client that sends its *first* request twice makes two calls with two keys.
+    #[must_use]
+    pub fn idempotency_key(&self, step: &str) -> String {
+        let mut seed = self.call.run_id().to_vec();
+        seed.extend_from_slice(step.as_bytes());
+        encode(&digest(&SHA256, &seed).as_ref()[..24])
+    }
+
+    // To the client, beside the answer.
+
+    /// Tells the client how far the call is, if it asked to be told (PROG-01).
+    ///
+    /// `done` must grow (PROG-03). At most one notification per 20 ms goes out; the newest always
+    /// arrives. Silent while the journal is replayed.
+    pub fn progress(&self, done: f64, total: impl Into<Option<f64>>, message: &str) {
+        if self.call.engine().is_replaying() {
+            return;
+        }
+        let now = self.call.platform().now();
+        self.call.outbox().progress(now, done, total.into(), message);
+    }
+
+    /// Sends the client a log message, if it asked for this level and the server has
+    /// [logging](crate::ServerBuilder::logging) (LOG-03). No secrets, no personal data (LOG-08).
+    ///
+    /// Silent while the journal is replayed.
+    pub fn log(&self, level: LogLevel, data: impl Serialize) {
+        if self.call.engine().is_replaying() {
+            return;
+        }
+        match serde_json::to_value(data) {
+            Ok(data) => self.call.outbox().log(level, &self.call.name, &data),
+            Err(error) => tracing::warn!("a log message is not JSON: {error}"),
+        }
+    }
+
+    // What is around the call.
+
+    /// Whether the client declared a capability on this request, to offer alternatives before
+    /// asking.
+    #[must_use]
+    pub fn can(&self, what: Capability) -> bool {
+        self.call.capabilities.has(what)
+    }
+
+    /// The client's settings of an extension, if it declared it on this request (EXT-01).
+    #[must_use]
+    pub fn extension(&self, id: &str) -> Option<&RawValue> {
+        self.call.capabilities.extension(id)
+    }
+
+    /// The application's own value, given to [`ServerBuilder::state`](crate::ServerBuilder::state).
+    ///
+    /// # Panics
+    /// When no value of this type was given; the caller gets an internal error.
+    #[must_use]
+    pub fn state<T: 'static>(&self) -> &T {
+        match self.call.server.state() {
+            Some(state) => state,
+            None => panic!(
+                "no state of type {}: give it to ServerBuilder::state",
+                std::any::type_name::<T>()
+            ),
+        }
+    }
+
+    /// Who is calling.
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.call.principal
+    }
+
+    /// Announces changes to listeners of this server, in the caller's tenant.
+    #[must_use]
+    pub fn publisher(&self) -> Publisher {
+        let publisher = self.call.server.publisher();
+        match &self.call.principal.tenant {
+            Some(tenant) => publisher.for_tenant(tenant.clone()),
+            None => publisher,
+        }
+    }
+
+    // Non-generic halves.
+
+    async fn form<T>(
+        &self,
+        key: &str,
+        message: String,
+        schema: Result<Value, String>,
+        parse: impl Fn(Value) -> Result<T, String>,
+    ) -> Answer<T> {
+        let schema = match schema {
+            Ok(schema) => schema,
+            Err(fault) => {
+                return self.misuse(format!("the form of question `{key}`: {fault}")).await;
+            }
+        };
+        let params = json!({ "mode": "form", "message": message, "requestedSchema": schema });
+        let question = || {
+            let needs = [Capability::Elicitation];
+            self.question(key, Kind::Elicitation, Some(&params), &needs)
+        };
+        loop {
+            let result = self.elicitation(question()).await;
+            match result.action {
+                ElicitAction::Decline => return Answer::Declined,
+                ElicitAction::Cancel => return Answer::Cancelled,
+                ElicitAction::Accept => {
+                    match parse(Value::Object(result.content.unwrap_or_default())) {
+                        Ok(content) => return Answer::Accepted(content),
+                        Err(fault) => {
+                            // ELIC-13: not what was asked for, so it is asked again.
+                            tracing::debug!(key, "the answer does not fit the form: {fault}");
+                            self.call.engine().retract(key);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    async fn elicitation(&self, question: Question) -> ElicitResult {
+        let key = question.key.clone();
+        let result: ElicitResult = self.answer(question).await;
+        match result.check() {
+            Ok(()) => result,
+            Err(_) => self.fail(Fatal::BadAnswer { key }).await,
+        }
+    }
+
+    async fn answer<T: DeserializeOwned>(&self, question: Question) -> T {
+        let key = question.key.clone();
+        let answer = ask(&self.call, question).await;
+        match serde_json::from_str(answer.get()) {
+            Ok(answer) => answer,
+            Err(_) => self.fail(Fatal::BadAnswer { key }).await,
+        }
+    }
+
+    fn question(
+        &self,
+        key: &str,
+        kind: Kind,
+        params: Option<&Value>,
+        needs: &[Capability],
+    ) -> Question {
+        let missing = needs.iter().find_map(|need| self.call.capabilities.missing(*need));
+        let text = params.map(Value::to_string);
+        let mut seed = format!("{kind:?}").into_bytes();
+        seed.extend(text.iter().flat_map(|text| text.bytes()));
+        let mut id = Digest::default();
+        id.copy_from_slice(&digest(&SHA256, &seed).as_ref()[..16]);
+        let params = text.and_then(|text| RawValue::from_string(text).ok());
+        Question { key: key.to_owned(), kind, digest: id, params, missing }
+    }
+
+    async fn misuse<T>(&self, text: String) -> T {
+        self.fail(Fatal::Misuse(text)).await
+    }
+
+    /// Ends the run. The handler stays pending, so that it cannot swallow the reason.
+    async fn fail<T>(&self, fatal: Fatal) -> T {
+        self.call.engine().fail(fatal);
+        std::future::pending().await
+    }
+}
+
+fn reread<T: DeserializeOwned>(raw: &RawValue, key: &str) -> T {
+    match serde_json::from_str(raw.get()) {
+        Ok(value) => value,
+        Err(error) => panic!("the value of once(`{key}`) cannot be read back: {error}"),
+    }
+}
+
+/// What the user did with a question (MRTR-27).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::exhaustive_enums, reason = "the specification names exactly these three")]
+pub enum Answer<T> {
+    /// Answered it.
+    Accepted(T),
+    /// Said no.
+    Declined,
+    /// Closed it without a choice.
+    Cancelled,
+}
+
+impl<T> Answer<T> {
+    /// The answer, or an error that tells the model that the user did not give one.
+    ///
+    /// # Errors
+    /// When the user declined or cancelled.
+    pub fn required(self) -> Result<T, ToolError> {
+        match self {
+            Self::Accepted(answer) => Ok(answer),
+            Self::Declined => Err(ToolError::new("The user declined.")),
+            Self::Cancelled => Err(ToolError::new("The user cancelled.")),
+        }
+    }
+
+    /// The answer, if there is one.
+    pub fn accepted(self) -> Option<T> {
+        match self {
+            Self::Accepted(answer) => Some(answer),
+            Self::Declined | Self::Cancelled => None,
+        }
+    }
+}

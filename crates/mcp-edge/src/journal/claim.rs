@@ -1,0 +1,238 @@
+//! The futures that a handler awaits. None of their code is generic: a generic method of
+//! [`Cx`](crate::Cx) only converts.
+
+use std::{
+    cell::Cell,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use serde_json::value::RawValue;
+
+use super::{
+    engine::{Fatal, Question, Turn},
+    entry::{Digest, Entry, Kind},
+};
+use crate::call::Call;
+
+/// Waits until it is clear whether the journal has `key` or it happens now.
+///
+/// A key is claimed at the first poll, and given back when the future is dropped unresolved, so a
+/// `select!` loop may ask for the same thing again (rule L).
+#[derive(Debug)]
+pub(crate) struct Claim<'a> {
+    call: &'a Call,
+    key: &'a str,
+    kind: Kind,
+    digest: Option<Digest>,
+    state: ClaimState,
+}
+
+#[derive(Debug)]
+enum ClaimState {
+    New,
+    Waiting { since: u64 },
+    Done,
+}
+
+/// What became of a claim.
+pub(crate) enum Claimed<'a> {
+    Replayed(Entry),
+    Fresh(Held<'a>),
+}
+
+impl<'a> Claim<'a> {
+    pub(crate) const fn new(call: &'a Call, key: &'a str, kind: Kind) -> Self {
+        Self { call, key, kind, digest: None, state: ClaimState::New }
+    }
+
+    pub(crate) const fn question(call: &'a Call, key: &'a str, kind: Kind, digest: Digest) -> Self {
+        Self { call, key, kind, digest: Some(digest), state: ClaimState::New }
+    }
+}
+
+impl<'a> Future for Claim<'a> {
+    type Output = Claimed<'a>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Claimed<'a>> {
+        let call = self.call;
+        let mut engine = call.engine();
+        let since = match self.state {
+            ClaimState::New => {
+                if is_in_step(call) {
+                    let text =
+                        format!("`{}` is used inside a step; nothing keyed may be", self.key);
+                    engine.fail(Fatal::Misuse(text));
+                    return Poll::Pending;
+                }
+                if !engine.claim(self.key) {
+                    return Poll::Pending;
+                }
+                let since = engine.stalls();
+                self.state = ClaimState::Waiting { since };
+                since
+            }
+            ClaimState::Waiting { since } => since,
+            ClaimState::Done => return Poll::Pending,
+        };
+        match engine.turn(self.key, self.kind, self.digest.as_ref(), since, cx.waker()) {
+            Turn::Wait => Poll::Pending,
+            Turn::Replayed(entry) => {
+                self.state = ClaimState::Done;
+                Poll::Ready(Claimed::Replayed(entry))
+            }
+            Turn::Fresh => {
+                self.state = ClaimState::Done;
+                Poll::Ready(Claimed::Fresh(Held { call, key: self.key, activity: Activity::None }))
+            }
+        }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if matches!(self.state, ClaimState::Waiting { .. }) {
+            self.call.engine().release(self.key);
+        }
+    }
+}
+
+/// A key that is this future's to resolve; given back when dropped before.
+#[derive(Debug)]
+pub(crate) struct Held<'a> {
+    call: &'a Call,
+    key: &'a str,
+    activity: Activity,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Activity {
+    None,
+    Step,
+    Sleep,
+}
+
+impl Held<'_> {
+    /// Counts as a step in flight from here on.
+    pub(crate) fn begin_step(&mut self) {
+        self.call.engine().begin_step();
+        self.activity = Activity::Step;
+    }
+
+    /// Waits for the stored deadline of this key, `duration` after its first use (rule C).
+    pub(crate) async fn sleep(mut self, duration: std::time::Duration) {
+        let until = {
+            let drawn = self.call.platform().now() + duration;
+            let mut engine = self.call.engine();
+            let until = engine.deadline(self.key, drawn);
+            engine.begin_sleep(self.key, until);
+            until
+        };
+        self.activity = Activity::Sleep;
+        loop {
+            let now = self.call.platform().now();
+            if now >= until {
+                break;
+            }
+            self.call.platform().sleep(until.since(now)).await;
+        }
+        self.commit(Kind::Sleep, RawValue::NULL.to_owned());
+    }
+
+    /// Remembers what happened.
+    pub(crate) fn commit(self, kind: Kind, value: Box<RawValue>) {
+        let entry = Entry { key: self.key.to_owned(), kind, value, digest: None };
+        self.call.engine().commit(entry);
+    }
+
+    /// Puts the question to the client. Resolves only if the answer is there already.
+    async fn ask(self, question: Question) -> Box<RawValue> {
+        let answer = self.call.engine().ask(question);
+        match answer {
+            Some(answer) => answer,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut engine = self.call.engine();
+        match self.activity {
+            Activity::None => {}
+            Activity::Step => engine.end_step(),
+            Activity::Sleep => engine.end_sleep(self.key),
+        }
+        engine.release(self.key);
+    }
+}
+
+/// Asks the client, or takes its answer from the journal.
+pub(crate) async fn ask(call: &Call, question: Question) -> Box<RawValue> {
+    if !call.may_ask() {
+        let text =
+            format!("`{}` asks a question, which this method cannot (MRTR-02)", question.key);
+        call.engine().fail(Fatal::Misuse(text));
+        return std::future::pending().await;
+    }
+    let key = question.key.clone();
+    match Claim::question(call, &key, question.kind, question.digest).await {
+        Claimed::Replayed(entry) => entry.value,
+        Claimed::Fresh(held) => held.ask(question).await,
+    }
+}
+
+/// Polls the body of a step: whatever is keyed is misuse meanwhile (rule A).
+pub(crate) async fn in_step<T>(call: &Call, body: impl Future<Output = T>) -> T {
+    let mut body = std::pin::pin!(body);
+    std::future::poll_fn(|cx| {
+        let _inside = InStep::enter(call);
+        body.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// Whether this thread is polling the body of a step of `call`.
+pub(crate) fn is_in_step(call: &Call) -> bool {
+    IN_STEP.get() == address(call)
+}
+
+thread_local! {
+    /// The call whose step this thread is polling. A step may poll a step of another server's call
+    /// (a client in the same process), so it is the call's address and not a flag.
+    static IN_STEP: Cell<usize> = const { Cell::new(0) };
+}
+
+struct InStep {
+    outer: usize,
+}
+
+impl InStep {
+    fn enter(call: &Call) -> Self {
+        Self { outer: IN_STEP.replace(address(call)) }
+    }
+}
+
+impl Drop for InStep {
+    fn drop(&mut self) {
+        IN_STEP.set(self.outer);
+    }
+}
+
+fn address(call: &Call) -> usize {
+    std::ptr::from_ref(call).addr()
+}
+
+/// Runs something that is meant to run again in each round.
+pub(crate) async fn read<T>(call: &Call, body: impl Future<Output = T>) -> T {
+    struct Reading<'a>(&'a Call);
+    impl Drop for Reading<'_> {
+        fn drop(&mut self) {
+            self.0.engine().end_read();
+        }
+    }
+    call.engine().begin_read();
+    let _reading = Reading(call);
+    body.await
+}

@@ -1,0 +1,256 @@
+//! Notifications of one call on their way to its SSE reply.
+
+use std::{mem, task::Waker, time::Duration};
+
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::{platform::Timestamp, protocol::LogLevel, respond};
+
+/// Shortest time between two progress notifications (PROG-07).
+pub(crate) const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Most bytes that wait for the client; beyond it log messages are dropped (LOG-09).
+const MAX_WAITING: usize = 256 << 10;
+
+/// Notifications of one call on their way to its SSE reply.
+///
+/// Nothing is written for a request that asked for nothing (PROG-01, LOG-03), or whose reply cannot
+/// be a stream (LOG-10).
+#[derive(Debug, Default)]
+pub(crate) struct Outbox {
+    /// JSON of the progress token, if the request has one (PROG-02).
+    token: Option<String>,
+    /// The lowest level that the request asked for.
+    level: Option<LogLevel>,
+    /// Events, ready for the wire.
+    events: Vec<u8>,
+    last: Option<Progress>,
+    last_sent: Option<Timestamp>,
+    /// The newest progress, held back because the one before is too recent.
+    held: Option<Progress>,
+    dropped_logs: u64,
+    waker: Option<Waker>,
+}
+
+#[derive(Clone, Debug)]
+struct Progress {
+    progress: f64,
+    total: Option<f64>,
+    message: String,
+}
+
+impl Outbox {
+    pub(crate) fn new(token: Option<String>, level: Option<LogLevel>) -> Self {
+        let mut outbox = Self::default();
+        (outbox.token, outbox.level) = (token, level);
+        outbox
+    }
+
+    /// Whether the request can be sent notifications at all.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.token.is_some() || self.level.is_some()
+    }
+
+    pub(crate) fn progress(
+        &mut self,
+        now: Timestamp,
+        progress: f64,
+        total: Option<f64>,
+        message: &str,
+    ) {
+        let grows = self.last.as_ref().is_none_or(|last| progress > last.progress);
+        if self.token.is_none() || !progress.is_finite() || !grows {
+            return; // PROG-03: strictly increasing
+        }
+        let total = total.filter(|total| total.is_finite());
+        let next = Progress { progress, total, message: message.to_owned() };
+        self.last = Some(next.clone());
+        self.held = Some(next);
+        self.release(now);
+        self.wake();
+    }
+
+    pub(crate) fn log(&mut self, level: LogLevel, logger: &str, data: &Value) {
+        if self.level.is_none_or(|lowest| level < lowest) {
+            return;
+        }
+        if self.events.len() > MAX_WAITING {
+            self.dropped_logs += 1;
+            return;
+        }
+        #[derive(Serialize)]
+        struct Params<'a> {
+            level: LogLevel,
+            logger: &'a str,
+            data: &'a Value,
+        }
+        self.push("notifications/message", &Params { level, logger, data });
+        self.wake();
+    }
+
+    /// Whether progress waits for its time, and for how long.
+    pub(crate) fn held_for(&self, now: Timestamp) -> Option<Duration> {
+        self.held.as_ref()?;
+        let sent = self.last_sent?;
+        Some(PROGRESS_INTERVAL.saturating_sub(now.since(sent)))
+    }
+
+    /// Sends the progress that was held back, if its time has come.
+    pub(crate) fn release(&mut self, now: Timestamp) {
+        if self.held_for(now).is_none_or(|left| left.is_zero()) {
+            self.flush(now);
+        }
+    }
+
+    /// Sends the progress that was held back: the newest always arrives.
+    pub(crate) fn flush(&mut self, now: Timestamp) {
+        let (Some(held), Some(token)) = (self.held.take(), self.token.take()) else {
+            return;
+        };
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params<'a> {
+            progress_token: &'a RawValue,
+            progress: Value,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            total: Option<Value>,
+            #[serde(skip_serializing_if = "str::is_empty")]
+            message: &'a str,
+        }
+        if let Ok(progress_token) = serde_json::from_str(&token) {
+            let (progress, total) = (number(held.progress), held.total.map(number));
+            let params = Params { progress_token, progress, total, message: &held.message };
+            self.push("notifications/progress", &params);
+        }
+        self.token = Some(token);
+        self.last_sent = Some(now);
+    }
+
+    /// What is ready for the wire.
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        mem::take(&mut self.events)
+    }
+
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Remembers who to wake when something is written from outside the handler's own poll.
+    pub(crate) fn wait(&mut self, waker: &Waker) {
+        if self.is_open() {
+            match &mut self.waker {
+                Some(known) => known.clone_from(waker),
+                None => self.waker = Some(waker.clone()),
+            }
+        }
+    }
+
+    fn push(&mut self, method: &str, params: &impl Serialize) {
+        #[derive(Serialize)]
+        struct Notification<'a, P> {
+            jsonrpc: &'a str,
+            method: &'a str,
+            params: &'a P,
+        }
+        match serde_json::to_vec(&Notification { jsonrpc: "2.0", method, params }) {
+            Ok(message) => respond::push_event(&mut self.events, &message),
+            Err(error) => tracing::warn!("a notification was dropped: {error}"),
+        }
+    }
+
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        if self.dropped_logs > 0 {
+            tracing::warn!(count = self.dropped_logs, "log messages dropped: the client is slow");
+        }
+    }
+}
+
+/// A JSON number, written as an integer where it is one.
+fn number(value: f64) -> Value {
+    // Within 2^53 every integral f64 is exact.
+    #[allow(clippy::cast_possible_truncation)]
+    if value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0 {
+        Value::from(value as i64)
+    } else {
+        Value::from(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    fn text(outbox: &mut Outbox) -> String {
+        String::from_utf8(outbox.take()).unwrap()
+    }
+
+    #[test]
+    fn prog_02_progress_echoes_the_token_with_its_type() {
+        for token in ["7", "\"7\""] {
+            let mut outbox = Outbox::new(Some(token.to_owned()), None);
+            outbox.progress(at(0), 0.5, Some(2.0), "half");
+            let params =
+                format!(r#"{{"progressToken":{token},"progress":0.5,"total":2,"message":"half"}}"#);
+            assert!(text(&mut outbox).contains(&params));
+        }
+    }
+
+    #[test]
+    fn prog_03_progress_that_does_not_grow_is_ignored() {
+        let mut outbox = Outbox::new(Some("1".to_owned()), None);
+        outbox.progress(at(0), 2.0, None, "");
+        outbox.take();
+        for (time, done) in [(100, 2.0), (200, 1.0), (300, f64::NAN), (400, f64::INFINITY)] {
+            outbox.progress(at(time), done, None, "");
+        }
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn prog_07_progress_is_rate_limited_and_the_newest_always_arrives() {
+        let mut outbox = Outbox::new(Some("1".to_owned()), None);
+        for done in 1..=10 {
+            outbox.progress(at(1000 + done), f64::from(done as u32), None, "");
+        }
+        assert_eq!(text(&mut outbox).matches("notifications/progress").count(), 1);
+        assert_eq!(outbox.held_for(at(1011)), Some(Duration::from_millis(10)));
+        outbox.release(at(1021));
+        assert!(text(&mut outbox).contains(r#""progress":10}"#));
+    }
+
+    #[test]
+    fn log_03_nothing_is_sent_below_the_level_or_without_one() {
+        let mut outbox = Outbox::new(Some("1".to_owned()), None);
+        outbox.log(LogLevel::Emergency, "t", &Value::Null);
+        assert!(outbox.is_empty());
+        let mut outbox = Outbox::new(None, Some(LogLevel::Warning));
+        outbox.log(LogLevel::Notice, "t", &Value::Null);
+        assert!(outbox.is_empty());
+        outbox.log(LogLevel::Warning, "t", &Value::from("x"));
+        let params = r#""params":{"level":"warning","logger":"t","data":"x"}"#;
+        assert!(text(&mut outbox).contains(params));
+    }
+
+    #[test]
+    fn log_09_messages_that_wait_are_bounded() {
+        let mut outbox = Outbox::new(None, Some(LogLevel::Debug));
+        let data = Value::from("x".repeat(1000));
+        for _ in 0..10_000 {
+            outbox.log(LogLevel::Error, "t", &data);
+        }
+        assert!(outbox.take().len() < MAX_WAITING + 2000);
+    }
+}
