@@ -1,0 +1,670 @@
+//! How a server is defined.
+
+use std::{
+    any::TypeId,
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    MODERN_VERSIONS,
+    call::TASKS,
+    catalogue::{CacheHints, Catalogue, List},
+    error::BuildError,
+    feed::ChangeFeed,
+    handler::{Handler, PromptArgs, PromptOutput, ReadArgs, ReadOutput, ToolArgs, ToolOutput},
+    invoke::{Invoke, Location, PromptHandler, ResourceHandler, ToolHandler},
+    limits::Limits,
+    names,
+    options::{PromptOptions, ResourceOptions, TemplateOptions, ToolOptions, prompt_arguments},
+    origin::{HostRules, OriginRules},
+    param_headers,
+    principal::{Authenticator, Principal},
+    protocol::{Icon, Implementation, JsonObject, Prompt, Resource, ResourceTemplate, Tool},
+    seal::Sealer,
+    server::{
+        Definition, PromptEntry, ResourceEntry, Server, Services, TemplateEntry, ToolEntry,
+        end_result,
+    },
+    target::{DynAny, MaybeSend, MaybeSync},
+    uri::{self, UriTemplate},
+};
+
+/// Defines a server; made by [`Server::builder`].
+///
+/// Every method takes and returns the builder. What is wrong with a definition is found by
+/// [`build`](Self::build), all at once.
+pub struct ServerBuilder {
+    implementation: Implementation,
+    server_info: bool,
+    instructions: Option<String>,
+    endpoint: String,
+    public_url: Option<String>,
+    audience: Option<String>,
+    hosts: Option<HostRules>,
+    origins: Option<OriginRules>,
+    authenticator: Option<Arc<dyn Authenticator>>,
+    limits: Limits,
+    logging: bool,
+    extensions: JsonObject,
+    cache: BTreeMap<List, CacheHints>,
+    discover_cache: CacheHints,
+    state: HashMap<TypeId, Box<DynAny>>,
+    services: Services,
+    tools: Vec<(String, Tool, ToolEntry)>,
+    prompts: Vec<(String, Prompt, PromptEntry)>,
+    resources: Vec<(String, Resource, ResourceEntry)>,
+    templates: Vec<(String, ResourceTemplate, TemplateEntry)>,
+    faults: Vec<String>,
+}
+
+impl ServerBuilder {
+    pub(crate) fn new(name: String, version: String) -> Self {
+        Self {
+            implementation: Implementation::new(name, version),
+            server_info: true,
+            instructions: None,
+            endpoint: "/mcp".to_owned(),
+            public_url: None,
+            audience: None,
+            hosts: None,
+            origins: None,
+            authenticator: None,
+            limits: Limits::default(),
+            logging: false,
+            extensions: JsonObject::new(),
+            cache: BTreeMap::new(),
+            discover_cache: CacheHints::default(),
+            state: HashMap::new(),
+            services: Services::default(),
+            tools: Vec::new(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
+            templates: Vec::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    // What the server offers.
+
+    /// Adds a tool: an `async fn` or closure that takes its arguments, with or without a
+    /// [`Cx`](crate::Cx) before them.
+    #[must_use]
+    pub fn tool<M, H>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        handler: H,
+    ) -> Self
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Args: ToolArgs,
+        H::Out: ToolOutput,
+        H::Future: MaybeSend,
+    {
+        self.tool_with(name, description, handler, |options| options)
+    }
+
+    /// Adds a tool with [options](ToolOptions).
+    #[must_use]
+    pub fn tool_with<M, H>(
+        mut self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        handler: H,
+        options: impl FnOnce(ToolOptions) -> ToolOptions,
+    ) -> Self
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Args: ToolArgs,
+        H::Out: ToolOutput,
+        H::Future: MaybeSend,
+    {
+        let schema = H::Args::schema();
+        let has_schema = schema.is_some();
+        let mut tool = Tool::new(name, schema.unwrap_or_default()).with_description(description);
+        tool.output_schema = H::Out::output_schema();
+        let handler = Arc::new(ToolHandler::new(handler));
+        self.add_tool(options(ToolOptions::new(tool, has_schema)), handler);
+        self
+    }
+
+    /// Adds a prompt.
+    #[must_use]
+    pub fn prompt<M, H>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        handler: H,
+    ) -> Self
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Args: PromptArgs,
+        H::Out: PromptOutput,
+        H::Future: MaybeSend,
+    {
+        self.prompt_with(name, description, handler, |options| options)
+    }
+
+    /// Adds a prompt with [options](PromptOptions).
+    #[must_use]
+    pub fn prompt_with<M, H>(
+        mut self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        handler: H,
+        options: impl FnOnce(PromptOptions) -> PromptOptions,
+    ) -> Self
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Args: PromptArgs,
+        H::Out: PromptOutput,
+        H::Future: MaybeSend,
+    {
+        let mut prompt = Prompt::new(name).with_description(description);
+        match prompt_arguments(&H::Args::schema()) {
+            Ok(arguments) => prompt.arguments = Some(arguments).filter(|list| !list.is_empty()),
+            Err(fault) => self.faults.push(format!("prompt `{}`: {fault}", prompt.name)),
+        }
+        let handler = Arc::new(PromptHandler::new(handler));
+        self.add_prompt(options(PromptOptions::new(prompt)), handler);
+        self
+    }
+
+    /// Adds a resource at a fixed URI.
+    #[must_use]
+    pub fn resource<M, H>(self, uri: impl Into<String>, name: impl Into<String>, handler: H) -> Self
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Args: ReadArgs,
+        H::Out: ReadOutput,
+        H::Future: MaybeSend,
+    {
+        self.resource_with(uri, name, handler, |options| options)
+    }
+
+    /// Adds a resource with [options](ResourceOptions).
+    #[must_use]
+    pub fn resource_with<M, H>(
+        mut self,
+        uri: impl Into<String>,
+        name: impl Into<String>,
+        handler: H,
+        options: impl FnOnce(ResourceOptions) -> ResourceOptions,
+    ) -> Self
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Args: ReadArgs,
+        H::Out: ReadOutput,
+        H::Future: MaybeSend,
+    {
+        let resource = Resource::new(uri, name);
+        let handler = Arc::new(ResourceHandler::new(handler));
+        self.add_resource(options(ResourceOptions::new(resource)), handler);
+        self
+    }
+
+    /// Adds resources at the URIs of a template (RFC 6570 with `{var}` and `{+var}`).
+    #[must_use]
+    pub fn template<M, H>(
+        self,
+        uri_template: impl Into<String>,
+        name: impl Into<String>,
+        handler: H,
+    ) -> Self
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Args: ReadArgs,
+        H::Out: ReadOutput,
+        H::Future: MaybeSend,
+    {
+        self.template_with(uri_template, name, handler, |options| options)
+    }
+
+    /// Adds a template with [options](TemplateOptions).
+    #[must_use]
+    pub fn template_with<M, H>(
+        mut self,
+        uri_template: impl Into<String>,
+        name: impl Into<String>,
+        handler: H,
+        options: impl FnOnce(TemplateOptions) -> TemplateOptions,
+    ) -> Self
+    where
+        M: 'static,
+        H: Handler<M>,
+        H::Args: ReadArgs,
+        H::Out: ReadOutput,
+        H::Future: MaybeSend,
+    {
+        let template = ResourceTemplate::new(uri_template, name);
+        let handler = Arc::new(ResourceHandler::new(handler));
+        self.add_template(options(TemplateOptions::new(template)), handler);
+        self
+    }
+
+    // What the server says of itself.
+
+    /// The name for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.implementation.title = Some(title.into());
+        self
+    }
+
+    /// What the server is.
+    #[must_use]
+    pub fn description(mut self, description: impl Into<String>) -> Self {
+        self.implementation.description = Some(description.into());
+        self
+    }
+
+    /// Where people read more.
+    #[must_use]
+    pub fn website_url(mut self, url: impl Into<String>) -> Self {
+        self.implementation.website_url = Some(url.into());
+        self
+    }
+
+    /// Adds an icon.
+    #[must_use]
+    pub fn icon(mut self, icon: Icon) -> Self {
+        self.implementation.icons.get_or_insert_default().push(icon);
+        self
+    }
+
+    /// How a model should use the server.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Leaves name and version out of results, where they are told otherwise (META-07).
+    #[must_use]
+    pub fn without_server_info(mut self) -> Self {
+        self.server_info = false;
+        self
+    }
+
+    /// Lets tools send log messages (deprecated by the specification, LOG-01).
+    #[must_use]
+    pub fn logging(mut self) -> Self {
+        self.logging = true;
+        self
+    }
+
+    /// Advertises an extension with its settings (EXT-01).
+    #[must_use]
+    pub fn extension(mut self, id: impl Into<String>, settings: JsonObject) -> Self {
+        let id = id.into();
+        if !names::is_extension_id(&id) {
+            self.faults.push(format!(
+                "extension `{id}` is ill-formed; an id looks like `com.example/name` (EXT-02)"
+            ));
+        } else if id == TASKS {
+            self.faults.push(format!("extension `{id}` is advertised by the library itself"));
+        }
+        if self.extensions.insert(id.clone(), Value::Object(settings)).is_some() {
+            self.faults.push(format!("extension `{id}` is there twice; keep one"));
+        }
+        self
+    }
+
+    /// How long and by whom a list may be cached; by default not at all (CACHE-09).
+    #[must_use]
+    pub fn cache(mut self, list: List, hints: CacheHints) -> Self {
+        self.cache.insert(list, hints);
+        self
+    }
+
+    /// How long and by whom `server/discover` may be cached; by default not at all (DISC-05).
+    #[must_use]
+    pub fn cache_discover(mut self, hints: CacheHints) -> Self {
+        self.discover_cache = hints;
+        self
+    }
+
+    // Where it stands, and who may call.
+
+    /// The path of the endpoint, `/mcp` by default.
+    #[must_use]
+    pub fn endpoint(mut self, path: impl Into<String>) -> Self {
+        self.endpoint = path.into();
+        self
+    }
+
+    /// The URL under which clients know the server. It names the audience of tokens and of
+    /// everything sealed, and is mandatory with authentication.
+    #[must_use]
+    pub fn public_url(mut self, url: impl Into<String>) -> Self {
+        self.public_url = Some(url.into());
+        self
+    }
+
+    /// The name of the deployment, in place of the public URL: what one deployment seals, another
+    /// does not open (MRTR-17). The default is the server's name.
+    #[must_use]
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.audience = Some(audience.into());
+        self
+    }
+
+    /// The origins whose browsers may call, such as `https://app.example.com` (HTTP-02). By default
+    /// loopback origins alone, for a local server. Once origins are given, hosts are free unless
+    /// [`allow_hosts`](Self::allow_hosts) says which.
+    #[must_use]
+    pub fn allow_origins<'a>(mut self, origins: impl IntoIterator<Item = &'a str>) -> Self {
+        match OriginRules::list(origins) {
+            Ok(rules) => self.origins = Some(rules),
+            Err(fault) => self.faults.push(format!("allow_origins: {fault}")),
+        }
+        self
+    }
+
+    /// The hosts under which the server answers, `host` or `host:port` (HTTP-04).
+    #[must_use]
+    pub fn allow_hosts<'a>(mut self, hosts: impl IntoIterator<Item = &'a str>) -> Self {
+        match HostRules::list(hosts) {
+            Ok(rules) => self.hosts = Some(rules),
+            Err(fault) => self.faults.push(format!("allow_hosts: {fault}")),
+        }
+        self
+    }
+
+    /// Who finds out who is calling; by default everybody is anonymous.
+    #[must_use]
+    pub fn authenticator(mut self, authenticator: impl Authenticator) -> Self {
+        self.authenticator = Some(Arc::new(authenticator));
+        self
+    }
+
+    /// The keys that request states and cursors are sealed with. Adapters take them from the
+    /// platform's secrets, so a server seldom names them itself.
+    #[must_use]
+    pub fn sealer(mut self, sealer: impl Sealer) -> Self {
+        self.services.sealer = Some(Arc::new(sealer));
+        self
+    }
+
+    /// The feed by which listeners learn of changes. Adapters bring one along, so a server seldom
+    /// names it itself.
+    #[must_use]
+    pub fn change_feed(mut self, feed: impl ChangeFeed) -> Self {
+        self.services.feed = Some(Arc::new(feed));
+        self
+    }
+
+    /// Bounds and times.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// A value of the application's own, one for each type, which handlers reach by
+    /// [`Cx::state`](crate::Cx::state).
+    #[must_use]
+    pub fn state<T: MaybeSend + MaybeSync + 'static>(mut self, state: T) -> Self {
+        self.state.insert(TypeId::of::<T>(), Box::new(state));
+        self
+    }
+
+    /// Makes the server.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the definitions, each with its remedy.
+    pub fn build(self) -> Result<Server, BuildError> {
+        let mut faults = self.faults;
+        if !self.endpoint.starts_with('/') || self.endpoint.contains(['?', '#']) {
+            faults.push(format!(
+                "endpoint `{}` must be a path that begins with `/`, without query",
+                self.endpoint
+            ));
+        }
+        if let Some(url) = &self.public_url
+            && !uri::is_web_page(url)
+        {
+            faults.push(format!(
+                "public_url `{url}` must be an https URL, or http on a loopback host"
+            ));
+        }
+        if self.authenticator.is_some() && self.public_url.is_none() {
+            faults.push(
+                "an authenticator needs public_url: tokens are meant for one server".to_owned(),
+            );
+        }
+        if self.limits.page_size == 0 {
+            faults.push("Limits::page_size must be at least 1".to_owned());
+        }
+        let server_info = server_info(&self.implementation, self.server_info);
+        let mut complete_end = Vec::new();
+        end_result(&mut complete_end, "complete", &server_info, None);
+        let hints = |list| self.cache.get(&list).copied().unwrap_or_default();
+        let size = self.limits.page_size.max(1);
+        let counts =
+            [self.tools.len(), self.prompts.len(), self.resources.len() + self.templates.len()];
+        let completions = self.prompts.iter().any(|(.., entry)| !entry.completers.is_empty())
+            || self.templates.iter().any(|(.., entry)| !entry.completers.is_empty());
+        let discover = [false, true].map(|live| {
+            let mut result = json!({
+                "supportedVersions": MODERN_VERSIONS,
+                "capabilities": capabilities(
+                    counts, completions, self.logging, &self.extensions, live,
+                ),
+            });
+            if let (Some(text), Some(members)) = (&self.instructions, result.as_object_mut()) {
+                members.insert("instructions".to_owned(), text.as_str().into());
+            }
+            let mut out = result.to_string().into_bytes();
+            out.pop();
+            out.extend_from_slice(self.discover_cache.members().as_bytes());
+            out.extend_from_slice(&complete_end);
+            out
+        });
+        let mut refuse = |what: &str, duplicates: Vec<String>| {
+            faults.extend(duplicates.into_iter().map(|name| {
+                format!("{what} `{name}` is defined twice; names are unique: rename one")
+            }));
+        };
+        let end = &complete_end;
+        let tools = Catalogue::new(List::Tools, self.tools, hints(List::Tools), size, end)
+            .map_err(|names| refuse("tool", names));
+        let prompts = Catalogue::new(List::Prompts, self.prompts, hints(List::Prompts), size, end)
+            .map_err(|names| refuse("prompt", names));
+        let resources =
+            Catalogue::new(List::Resources, self.resources, hints(List::Resources), size, end)
+                .map_err(|names| refuse("resource", names));
+        let list = List::ResourceTemplates;
+        let templates = Catalogue::new(list, self.templates, hints(list), size, end)
+            .map_err(|names| refuse("resource template", names));
+        let (Ok(tools), Ok(prompts), Ok(resources), Ok(templates), true) =
+            (tools, prompts, resources, templates, faults.is_empty())
+        else {
+            return Err(BuildError::new(faults));
+        };
+        let name = self.implementation.name;
+        let audience = self.public_url.or(self.audience).unwrap_or_else(|| name.clone());
+        let knows_its_callers = self.origins.is_some() || self.hosts.is_some();
+        let hosts = self.hosts.unwrap_or(match self.origins {
+            Some(_) => HostRules::Any,
+            None => HostRules::Loopback,
+        });
+        let definition = Definition {
+            name,
+            complete_end,
+            server_info,
+            endpoint: self.endpoint,
+            audience,
+            hosts,
+            origins: self.origins.unwrap_or_default(),
+            knows_its_callers,
+            authenticator: self.authenticator,
+            anonymous: Arc::new(Principal::anonymous()),
+            limits: self.limits,
+            logging: self.logging,
+            tools,
+            prompts,
+            resources,
+            templates,
+            completions,
+            discover,
+            state: self.state,
+        };
+        Ok(Server::new(definition, self.services))
+    }
+
+    // The non-generic halves.
+
+    fn add_tool(
+        &mut self,
+        mut options: ToolOptions,
+        handler: Arc<dyn for<'a> Invoke<&'a serde_json::value::RawValue>>,
+    ) {
+        self.faults.append(&mut options.check());
+        let tool = options.definition;
+        let name = tool.name.clone();
+        if !names::is_tool_name(&name) {
+            self.faults.push(format!(
+                "tool `{name}`: a name has 1 to 128 characters of A-Z a-z 0-9 _ - . (TOOL-06)"
+            ));
+        }
+        if !options.has_schema {
+            self.faults.push(format!(
+                "tool `{name}` takes raw arguments: give it `.input_schema(..)` in `tool_with`"
+            ));
+        } else if tool.input_schema.get("type").and_then(Value::as_str) != Some("object") {
+            self.faults.push(format!(
+                "tool `{name}`: the root of its input schema must have `\"type\": \"object\"` \
+                 (TOOL-07); take a struct with named fields, or NoArgs"
+            ));
+        }
+        let headers = param_headers::from_schema(&tool.input_schema).unwrap_or_else(|fault| {
+            self.faults.push(format!("tool `{name}`: {fault}"));
+            Vec::new()
+        });
+        let entry = ToolEntry { policy: options.policy, headers, handler };
+        self.tools.push((name, tool, entry));
+    }
+
+    fn add_prompt(
+        &mut self,
+        mut options: PromptOptions,
+        handler: Arc<dyn Invoke<BTreeMap<String, String>>>,
+    ) {
+        self.faults.append(&mut options.check());
+        let prompt = options.definition;
+        if prompt.name.is_empty() {
+            self.faults.push("a prompt has an empty name; give it one".to_owned());
+        }
+        let arguments = prompt.arguments.as_deref().unwrap_or(&[]);
+        let entry = PromptEntry {
+            policy: options.policy,
+            required: arguments
+                .iter()
+                .filter(|argument| argument.required == Some(true))
+                .map(|argument| argument.name.clone())
+                .collect(),
+            arguments: arguments.iter().map(|argument| argument.name.clone()).collect(),
+            completers: options.completers,
+            handler,
+        };
+        self.prompts.push((prompt.name.clone(), prompt, entry));
+    }
+
+    fn add_resource(
+        &mut self,
+        mut options: ResourceOptions,
+        handler: Arc<dyn for<'a> Invoke<Location<'a>>>,
+    ) {
+        self.faults.append(&mut options.check());
+        let resource = options.definition;
+        if !uri::is_uri(&resource.uri) {
+            self.faults.push(format!(
+                "resource `{}`: its URI must be absolute, as in `notes://today` (RFC 3986)",
+                resource.uri
+            ));
+        }
+        let entry = ResourceEntry {
+            policy: options.policy,
+            cache: options.cache,
+            mime_type: resource.mime_type.clone(),
+            handler,
+        };
+        self.resources.push((resource.uri.clone(), resource, entry));
+    }
+
+    fn add_template(
+        &mut self,
+        mut options: TemplateOptions,
+        handler: Arc<dyn for<'a> Invoke<Location<'a>>>,
+    ) {
+        let uri_template = options.definition.uri_template.clone();
+        let template = match UriTemplate::parse(&uri_template) {
+            Ok(template) => template,
+            Err(fault) => {
+                self.faults.push(format!("resource template `{uri_template}`: {fault}"));
+                return;
+            }
+        };
+        self.faults.append(&mut options.check(template.variables()));
+        let read = ResourceEntry {
+            policy: options.policy,
+            cache: options.cache,
+            mime_type: options.definition.mime_type.clone(),
+            handler,
+        };
+        let entry = TemplateEntry { template, completers: options.completers, read };
+        self.templates.push((uri_template, options.definition, entry));
+    }
+}
+
+impl std::fmt::Debug for ServerBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerBuilder")
+            .field("name", &self.implementation.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The identity as a member of `_meta`, without braces.
+fn server_info(implementation: &Implementation, told: bool) -> String {
+    match serde_json::to_string(implementation) {
+        Ok(info) if told => format!(r#""io.modelcontextprotocol/serverInfo":{info}"#),
+        _ => String::new(),
+    }
+}
+
+/// `ServerCapabilities` (DISC-06, DISC-07); `live` if listeners learn of changes (DISC-09).
+fn capabilities(
+    [tools, prompts, resources]: [usize; 3],
+    completions: bool,
+    logging: bool,
+    extensions: &JsonObject,
+    live: bool,
+) -> JsonObject {
+    let mut all = JsonObject::new();
+    let mut advertise = |name: &str, offered: bool, value: Value| {
+        if offered {
+            all.insert(name.to_owned(), value);
+        }
+    };
+    let list = if live { json!({ "listChanged": true }) } else { json!({}) };
+    advertise("tools", tools > 0, list.clone());
+    advertise("prompts", prompts > 0, list.clone());
+    let resource = if live { json!({ "listChanged": true, "subscribe": true }) } else { list };
+    advertise("resources", resources > 0, resource);
+    advertise("completions", completions, json!({}));
+    advertise("logging", logging, json!({}));
+    advertise("extensions", !extensions.is_empty(), Value::Object(extensions.clone()));
+    all
+}

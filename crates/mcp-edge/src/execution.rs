@@ -1,0 +1,433 @@
+//! Runs a call to its answer, and decides by what happens whether that is JSON or SSE.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::Response;
+use serde::Serialize;
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::{
+    admission::bad_answer,
+    body::Body,
+    call::{Call, Capability, Outcome, Output},
+    canonical,
+    catalogue::CacheHints,
+    error::RequestError,
+    headers::Accept,
+    journal::{
+        engine::{Fatal, Question},
+        entry::{Journal, Kind},
+        run::{End, Run},
+    },
+    protocol::{Completion, PromptResult, ResourceContents, ToolResult},
+    rejection::Rejection,
+    respond,
+    server::Server,
+    target::{BoxFuture, boxed, boxed_stream},
+    token::{Binding, State},
+};
+
+/// One call on its way to an answer.
+#[derive(Debug)]
+pub(crate) struct Execution {
+    pub(crate) id: String,
+    pub(crate) method: &'static str,
+    /// The arguments as they came, to bind a state to.
+    pub(crate) arguments: Option<Bytes>,
+    pub(crate) read: Option<Read>,
+    pub(crate) timeout: Duration,
+    pub(crate) accept: Accept,
+}
+
+/// What else is known of a resource that is read.
+#[derive(Debug)]
+pub(crate) struct Read {
+    pub(crate) mime_type: Option<String>,
+    pub(crate) cache: CacheHints,
+}
+
+impl Execution {
+    /// The response to a call whose handler did not have to run.
+    pub(crate) fn answer(self, call: &Call, outcome: Outcome) -> Result<Response<Body>, Rejection> {
+        let message = self.complete(call, outcome)?;
+        Ok(reply(self.accept, message))
+    }
+
+    /// Runs the handler until the form of the response is known (SSE-12).
+    ///
+    /// Done: JSON, unless something was emitted. Something emitted, or silence for longer than the
+    /// setting: SSE, where the front door streams. Elsewhere the same events go out as one body.
+    pub(crate) async fn respond(self, run: Run) -> Result<Response<Body>, Rejection> {
+        let call = Arc::clone(run.call());
+        let streams = self.accept.sse && call.platform().can_stream();
+        let accept = self.accept;
+        let mut reply_to = Reply { execution: self, stage: Stage::Running(run), limit: None };
+        let mut grace: Option<BoxFuture<'static, ()>> = None;
+        let first = std::future::poll_fn(|cx| {
+            if let Poll::Ready(answer) = reply_to.poll(cx, &call) {
+                return Poll::Ready(Some(answer));
+            }
+            if !streams {
+                return Poll::Pending;
+            }
+            let mut outbox = call.outbox();
+            if !outbox.is_empty() {
+                return Poll::Ready(None);
+            }
+            outbox.wait(cx.waker());
+            drop(outbox);
+            let wait = call.server.limits().stream_after;
+            let timer = grace.get_or_insert_with(|| call.platform().sleep(wait));
+            timer.as_mut().poll(cx).map(|()| None)
+        })
+        .await;
+        let Some(answer) = first else {
+            let stream = Events { call, reply: Some(reply_to), keep_alive: None, release: None };
+            return Ok(respond::event_stream(Body::stream(boxed_stream(stream))));
+        };
+        let events = {
+            let mut outbox = call.outbox();
+            outbox.flush(call.platform().now());
+            outbox.take()
+        };
+        if events.is_empty() {
+            return answer.map(|message| reply(accept, message));
+        }
+        let mut out = events;
+        respond::push_event(&mut out, &message_of(answer, &reply_to.execution.id));
+        Ok(respond::event_stream(Body::full(out)))
+    }
+
+    /// The message that ends the call.
+    fn complete(&self, call: &Call, outcome: Outcome) -> Result<Vec<u8>, Rejection> {
+        let output = outcome.map_err(Rejection::Failed)?;
+        let mut out = Vec::with_capacity(512);
+        out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
+        out.extend_from_slice(self.id.as_bytes());
+        out.extend_from_slice(br#","result":"#);
+        let meta = match output {
+            Output::Tool(mut result) => {
+                let meta = result.meta.take();
+                open_object::<ToolResult>(&mut out, &result)?;
+                meta
+            }
+            Output::Prompt(mut result) => {
+                let meta = result.meta.take();
+                open_object::<PromptResult>(&mut out, &result)?;
+                meta
+            }
+            Output::Resource(contents) => {
+                self.write_contents(&mut out, call, contents)?;
+                None
+            }
+            Output::Completion(completion) => {
+                #[derive(Serialize)]
+                struct Members {
+                    completion: Completion,
+                }
+                open_object(&mut out, &Members { completion })?;
+                None
+            }
+        };
+        call.server.end_result(&mut out, "complete", meta.as_ref());
+        out.push(b'}');
+        Ok(out)
+    }
+
+    fn write_contents(
+        &self,
+        out: &mut Vec<u8>,
+        call: &Call,
+        mut contents: Vec<ResourceContents>,
+    ) -> Result<(), Rejection> {
+        if contents.is_empty() {
+            // RES-08: absence is never an empty array.
+            return Err(Rejection::Failed(RequestError::not_found(&call.name)));
+        }
+        let read = self.read.as_ref();
+        if let Some(mime_type) = read.and_then(|read| read.mime_type.as_ref()) {
+            for content in contents.iter_mut().filter(|content| content.mime_type.is_none()) {
+                content.mime_type = Some(mime_type.clone());
+            }
+        }
+        #[derive(Serialize)]
+        struct Members {
+            contents: Vec<ResourceContents>,
+        }
+        open_object(out, &Members { contents })?;
+        let cache = read.map_or_else(CacheHints::default, |read| read.cache);
+        out.extend_from_slice(cache.members().as_bytes());
+        Ok(())
+    }
+
+    /// What is to be sealed when a call suspends.
+    fn suspend(&self, call: &Arc<Call>) -> Result<BoxFuture<'static, Sealed>, Rejection> {
+        let run_id = call.run_id();
+        let suspended = call.engine().suspend(run_id);
+        let (journal, questions) = suspended.map_err(|fatal| refusal(call, fatal))?;
+        check_round(&call.server, &call.name, journal.round)?;
+        let arguments = self.arguments.clone();
+        let (call, method, id) = (Arc::clone(call), self.method, self.id.clone());
+        Ok(boxed(async move { seal(&call, method, arguments, &id, journal, questions).await }))
+    }
+}
+
+/// The message of a suspended call, or why it cannot be suspended.
+type Sealed = Result<Vec<u8>, Rejection>;
+
+async fn seal(
+    call: &Call,
+    method: &'static str,
+    arguments: Option<Bytes>,
+    id: &str,
+    journal: Journal,
+    questions: Vec<Question>,
+) -> Sealed {
+    let arguments = arguments.as_deref().map(std::str::from_utf8).transpose();
+    let digest = canonical::digest_json(arguments.map_err(Rejection::internal)?);
+    let binding = Binding {
+        purpose: "state",
+        principal: &call.principal,
+        method,
+        name: call.name.as_bytes(),
+        arguments: digest.map_err(Rejection::internal)?,
+    };
+    let platform = call.platform();
+    let ttl = call.server.limits().state_ttl;
+    let state = State::new(journal, Default::default(), platform.now(), ttl);
+    let token = state.seal(&call.server, platform, binding).await?;
+    let result = input_required(&call.server, &questions, &token);
+    Ok(respond::envelope(Some(id), "result", &result))
+}
+
+/// A call until its last message.
+struct Reply {
+    execution: Execution,
+    stage: Stage,
+    /// The time limit of the call, armed when it does not end at once.
+    limit: Option<BoxFuture<'static, ()>>,
+}
+
+enum Stage {
+    Running(Run),
+    Sealing(BoxFuture<'static, Sealed>),
+    Ended,
+}
+
+impl Reply {
+    /// Goes on; the last message, or why there is none.
+    fn poll(&mut self, cx: &mut Context<'_>, call: &Arc<Call>) -> Poll<Sealed> {
+        loop {
+            match &mut self.stage {
+                Stage::Ended => return Poll::Pending,
+                Stage::Sealing(sealing) => {
+                    let sealed = sealing.as_mut().poll(cx);
+                    if sealed.is_ready() {
+                        self.stage = Stage::Ended;
+                    }
+                    return sealed;
+                }
+                Stage::Running(run) => match run.poll(cx) {
+                    Poll::Pending => {
+                        let limit = self.limit.get_or_insert_with(|| {
+                            call.platform().sleep(time_left(call, self.execution.timeout))
+                        });
+                        if limit.as_mut().poll(cx).is_pending() {
+                            return Poll::Pending;
+                        }
+                        self.stage = Stage::Ended;
+                        tracing::warn!(name = call.name, "a call was cut by its time limit");
+                        return Poll::Ready(Err(Rejection::Failed(RequestError::timed_out())));
+                    }
+                    Poll::Ready(end) => match self.end(end, call) {
+                        Ok(Some(message)) => return Poll::Ready(Ok(message)),
+                        Ok(None) => {}
+                        Err(rejection) => return Poll::Ready(Err(rejection)),
+                    },
+                },
+            }
+        }
+    }
+
+    /// What follows the end of a run: a message, or `None` when it is being sealed.
+    fn end(&mut self, end: End, call: &Arc<Call>) -> Result<Option<Vec<u8>>, Rejection> {
+        // Suspending looks at what the handler still awaits, so it is dropped after that.
+        let next = match end {
+            End::Done(outcome) => Ok(Err(self.execution.complete(call, outcome))),
+            End::Suspended => self.execution.suspend(call).map(Ok),
+            End::Fatal(fatal) => Err(refusal(call, fatal)),
+            End::Panicked(text) => {
+                Err(Rejection::internal(format_args!("`{}` panicked: {text}", call.name)))
+            }
+        };
+        self.stage = Stage::Ended;
+        match next? {
+            Ok(sealing) => {
+                self.stage = Stage::Sealing(sealing);
+                Ok(None)
+            }
+            Err(message) => message.map(Some),
+        }
+    }
+}
+
+/// How long a call may still run.
+fn time_left(call: &Call, timeout: Duration) -> Duration {
+    call.deadline.map_or(timeout, |deadline| deadline.since(call.platform().now()).min(timeout))
+}
+
+/// The SSE reply of a call: its notifications, keep-alives, and its last message.
+struct Events {
+    call: Arc<Call>,
+    /// Gone after the last message (SSE-04).
+    reply: Option<Reply>,
+    keep_alive: Option<BoxFuture<'static, ()>>,
+    /// Runs while progress is held back.
+    release: Option<BoxFuture<'static, ()>>,
+}
+
+impl Stream for Events {
+    type Item = Bytes;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let this = &mut *self;
+        let Some(reply) = &mut this.reply else {
+            return Poll::Ready(None);
+        };
+        let answer = reply.poll(cx, &this.call);
+        let platform = this.call.platform();
+        let mut outbox = this.call.outbox();
+        if let Poll::Ready(answer) = answer {
+            outbox.flush(platform.now());
+            let mut out = outbox.take();
+            respond::push_event(&mut out, &message_of(answer, &reply.execution.id));
+            drop(outbox);
+            this.reply = None;
+            return Poll::Ready(Some(out.into()));
+        }
+        match outbox.held_for(platform.now()) {
+            None => this.release = None,
+            Some(left) => {
+                let timer = this.release.get_or_insert_with(|| platform.sleep(left));
+                if timer.as_mut().poll(cx).is_ready() {
+                    this.release = None;
+                    outbox.flush(platform.now());
+                }
+            }
+        }
+        let out = outbox.take();
+        outbox.wait(cx.waker());
+        drop(outbox);
+        if !out.is_empty() {
+            this.keep_alive = None;
+            return Poll::Ready(Some(out.into()));
+        }
+        let interval = this.call.server.limits().keep_alive;
+        let timer = this.keep_alive.get_or_insert_with(|| platform.sleep(interval));
+        if timer.as_mut().poll(cx).is_ready() {
+            this.keep_alive = None;
+            return Poll::Ready(Some(Bytes::from_static(respond::KEEP_ALIVE)));
+        }
+        Poll::Pending
+    }
+}
+
+/// A reply that is one message: JSON, or SSE for those who take nothing else.
+pub(crate) fn reply(accept: Accept, message: Vec<u8>) -> Response<Body> {
+    if accept.json {
+        return respond::json(http::StatusCode::OK, message);
+    }
+    let mut out = Vec::new();
+    respond::push_event(&mut out, &message);
+    respond::event_stream(Body::full(out))
+}
+
+/// The result that asks the client (MRTR-03); it carries no caching fields (MRTR-25).
+pub(crate) fn input_required(server: &Server, questions: &[Question], token: &str) -> Vec<u8> {
+    #[derive(Serialize)]
+    struct Request<'a> {
+        method: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        params: Option<&'a RawValue>,
+    }
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Members<'a> {
+        #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+        input_requests: std::collections::BTreeMap<&'a str, Request<'a>>,
+        request_state: &'a str,
+    }
+    let input_requests = questions
+        .iter()
+        .map(|question| {
+            let method = match question.kind {
+                Kind::Sampling => "sampling/createMessage",
+                Kind::Roots => "roots/list",
+                _ => "elicitation/create",
+            };
+            (question.key.as_str(), Request { method, params: question.params.as_deref() })
+        })
+        .collect();
+    let members = Members { input_requests, request_state: token };
+    // Plain data with string keys: writing it cannot fail.
+    let mut out = serde_json::to_vec(&members).unwrap_or_default();
+    out.pop();
+    server.end_result(&mut out, "input_required", None);
+    out
+}
+
+/// A round more than the limit ends the call (MRTR-29).
+pub(crate) fn check_round(server: &Server, name: &str, round: u32) -> Result<(), Rejection> {
+    let limit = server.limits().rounds;
+    if round > limit {
+        return Err(Rejection::internal(format_args!(
+            "`{name}` asked for more than {limit} rounds: are its keys the same in every round?"
+        )));
+    }
+    Ok(())
+}
+
+/// What the client is told about a run that cannot go on. The log names the key.
+fn refusal(call: &Call, fatal: Fatal) -> Rejection {
+    let name = &call.name;
+    match fatal {
+        Fatal::Misuse(text) => Rejection::internal(format_args!("`{name}`: {text}")),
+        Fatal::Lint(text) => Rejection::Failed(RequestError::lint(format!("`{name}`: {text}"))),
+        Fatal::BadAnswer { key } => bad_answer(&key),
+        Fatal::MissingCapability(required) => missing(required),
+        Fatal::SleepTooLong { key } => {
+            tracing::warn!(
+                name,
+                key,
+                "a sleep is too long to be waited for inside a request ({:?} at most): mark the \
+                 tool with `requires_task`",
+                call.server.limits().inline_sleep
+            );
+            call.capabilities
+                .missing(Capability::Tasks)
+                .map_or_else(|| Rejection::internal("a sleep was too long"), missing)
+        }
+    }
+}
+
+pub(crate) fn missing(required: Map<String, Value>) -> Rejection {
+    Rejection::MissingCapability { required: Box::new(required) }
+}
+
+fn message_of(answer: Sealed, id: &str) -> Vec<u8> {
+    answer.unwrap_or_else(|rejection| rejection.to_json(Some(id)))
+}
+
+/// Writes an object without its closing brace.
+fn open_object<T: Serialize>(out: &mut Vec<u8>, value: &T) -> Result<(), Rejection> {
+    serde_json::to_writer(&mut *out, value).map_err(Rejection::internal)?;
+    out.pop();
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! `subscriptions/listen`: a stream of news (SUB-01 to SUB-17).
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use futures_core::Stream;
+use http::Response;
+use serde::{Deserialize, Serialize};
+use serde_json::{json, value::RawValue};
+
+use crate::{
+    body::Body,
+    feed::{Change, Topics},
+    platform::{Platform, Timestamp},
+    principal::Principal,
+    rejection::Rejection,
+    respond,
+    server::Server,
+    target::{BoxFuture, BoxStream, boxed_stream},
+    uri,
+};
+
+const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+
+/// Most changes in one piece of the stream.
+const BATCH: usize = 64;
+
+/// What a client wants to hear of, and what it will hear of (SUB-04).
+#[derive(Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Filter {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools_list_changed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompts_list_changed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources_list_changed: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resource_subscriptions: Option<Vec<String>>,
+}
+
+/// Opens a stream of news. Where the front door does not stream, it is acknowledged and ends.
+pub(crate) async fn listen(
+    server: &Server,
+    platform: Arc<dyn Platform>,
+    principal: &Principal,
+    id: &str,
+    notifications: Option<&RawValue>,
+) -> Result<Response<Body>, Rejection> {
+    let ill_formed = || Rejection::params("params.notifications must be an object of filters");
+    let asked = notifications.filter(|filter| filter.get().starts_with('{'));
+    let asked: Filter =
+        serde_json::from_str(asked.ok_or_else(ill_formed)?.get()).map_err(|_| ill_formed())?;
+    let limit = server.limits().listen_uris;
+    if asked.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > limit) {
+        let text = format!("params.notifications.resourceSubscriptions has more than {limit} URIs");
+        return Err(Rejection::params(text));
+    }
+    let honoured = honoured(server, platform.as_ref(), asked);
+    let feed = match topics(&honoured, principal) {
+        topics if topics.is_empty() => None,
+        // Before the acknowledgement, so that nothing is missed after it.
+        topics => match &server.services().feed {
+            Some(feed) => Some(feed.subscribe(topics).await.map_err(Rejection::internal)?),
+            None => None,
+        },
+    };
+    let mut first = Vec::new();
+    respond::push_event(&mut first, &acknowledgement(id, &honoured));
+    let end = final_message(server, id);
+    if !platform.can_stream() {
+        respond::push_event(&mut first, &end);
+        return Ok(respond::event_stream(Body::full(first)));
+    }
+    let longest = server.limits().listen;
+    let left = |deadline: Timestamp| deadline.since(platform.now()).min(longest);
+    let life = platform.deadline().map_or(longest, left);
+    let listening = Listening {
+        first: Some(first),
+        feed,
+        end: Some(end),
+        id: id.to_owned(),
+        over: [platform.sleep(life), platform.drained()],
+        keep_alive: None,
+        server: server.clone(),
+        platform,
+    };
+    Ok(respond::event_stream(Body::stream(boxed_stream(listening))))
+}
+
+/// The part of a filter that is served here (SUB-04, A-30).
+fn honoured(server: &Server, platform: &dyn Platform, asked: Filter) -> Filter {
+    let definition = server.definition();
+    if !server.has_change_feed() || !platform.can_stream() {
+        return Filter::default();
+    }
+    let resources = !definition.resources.is_empty() || !definition.templates.is_empty();
+    let keep = |asked: Option<bool>, served: bool| asked.filter(|asked| *asked && served);
+    let known = |uri: &str| {
+        uri::is_uri(uri)
+            && (definition.resources.get(uri).is_some()
+                || definition.templates.iter().any(|entry| entry.template.matches(uri).is_some()))
+    };
+    let uris = asked.resource_subscriptions.map(|uris| {
+        let mut kept: Vec<String> = Vec::new();
+        for uri in uris {
+            if known(&uri) && !kept.contains(&uri) {
+                kept.push(uri);
+            }
+        }
+        kept
+    });
+    Filter {
+        tools_list_changed: keep(asked.tools_list_changed, !definition.tools.is_empty()),
+        prompts_list_changed: keep(asked.prompts_list_changed, !definition.prompts.is_empty()),
+        resources_list_changed: keep(asked.resources_list_changed, resources),
+        resource_subscriptions: uris.filter(|uris| !uris.is_empty()),
+    }
+}
+
+fn topics(filter: &Filter, principal: &Principal) -> Topics {
+    let mut topics = Topics::new(principal.tenant.clone());
+    topics.tools = filter.tools_list_changed.is_some();
+    topics.prompts = filter.prompts_list_changed.is_some();
+    topics.resources = filter.resources_list_changed.is_some();
+    topics.uris = filter.resource_subscriptions.clone().unwrap_or_default();
+    topics
+}
+
+/// The first message (SUB-03).
+fn acknowledgement(id: &str, honoured: &Filter) -> Vec<u8> {
+    // The filter is plain data, so writing it cannot fail.
+    let filter = serde_json::to_value(honoured).unwrap_or_default();
+    let params = json!({ "notifications": filter });
+    notification("notifications/subscriptions/acknowledged", id, params)
+}
+
+/// The response that ends the stream (SUB-08).
+fn final_message(server: &Server, id: &str) -> Vec<u8> {
+    let info = &server.definition().server_info;
+    let comma = if info.is_empty() { "" } else { "," };
+    let result =
+        format!(r#"{{"resultType":"complete","_meta":{{"{SUBSCRIPTION_ID}":{id}{comma}{info}}}}}"#);
+    respond::envelope(Some(id), "result", result.as_bytes())
+}
+
+fn change_message(id: &str, change: Change) -> Vec<u8> {
+    let (method, params) = match change {
+        Change::Tools => ("notifications/tools/list_changed", json!({})),
+        Change::Prompts => ("notifications/prompts/list_changed", json!({})),
+        Change::Resources => ("notifications/resources/list_changed", json!({})),
+        Change::Resource(uri) => ("notifications/resources/updated", json!({ "uri": uri })),
+    };
+    notification(method, id, params)
+}
+
+/// A notification of this stream: each carries the id of the listen request, as it was written
+/// (SUB-06).
+fn notification(method: &str, id: &str, mut params: serde_json::Value) -> Vec<u8> {
+    if let (Some(members), Ok(id)) = (params.as_object_mut(), serde_json::from_str(id)) {
+        let id: serde_json::Value = id;
+        members.insert("_meta".to_owned(), json!({ SUBSCRIPTION_ID: id }));
+    }
+    json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string().into_bytes()
+}
+
+/// An open listen stream.
+struct Listening {
+    first: Option<Vec<u8>>,
+    feed: Option<BoxStream<'static, Change>>,
+    /// Gone once it is sent.
+    end: Option<Vec<u8>>,
+    id: String,
+    /// Either ends the stream gracefully.
+    over: [BoxFuture<'static, ()>; 2],
+    keep_alive: Option<BoxFuture<'static, ()>>,
+    server: Server,
+    platform: Arc<dyn Platform>,
+}
+
+impl Stream for Listening {
+    type Item = Bytes;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        let this = &mut *self;
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(first.into()));
+        }
+        if this.end.is_none() {
+            return Poll::Ready(None);
+        }
+        let mut out = Vec::new();
+        let mut over = false;
+        if let Some(feed) = &mut this.feed {
+            for _ in 0..BATCH {
+                match feed.as_mut().poll_next(cx) {
+                    Poll::Pending => break,
+                    Poll::Ready(Some(change)) => {
+                        respond::push_event(&mut out, &change_message(&this.id, change));
+                    }
+                    // A feed that ends is lost: the client listens again and re-lists (SUB-10).
+                    Poll::Ready(None) => {
+                        over = true;
+                        break;
+                    }
+                }
+            }
+        }
+        over |= this.over.iter_mut().any(|over| over.as_mut().poll(cx).is_ready());
+        if over && let Some(end) = this.end.take() {
+            respond::push_event(&mut out, &end);
+        }
+        if !out.is_empty() {
+            this.keep_alive = None;
+            return Poll::Ready(Some(out.into()));
+        }
+        let interval = this.server.limits().keep_alive;
+        let timer = this.keep_alive.get_or_insert_with(|| this.platform.sleep(interval));
+        if timer.as_mut().poll(cx).is_ready() {
+            this.keep_alive = None;
+            return Poll::Ready(Some(Bytes::from_static(respond::KEEP_ALIVE)));
+        }
+        Poll::Pending
+    }
+}

@@ -1,0 +1,48 @@
+//! The methods of the revision.
+
+use crate::{catalogue::List, server::Server};
+
+/// A method that a server may answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Method {
+    CallTool,
+    Complete,
+    Discover,
+    GetPrompt,
+    List(List),
+    Listen,
+    ReadResource,
+}
+
+impl Method {
+    /// The method of this name; removed ones are unknown (ERR-06).
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "completion/complete" => Self::Complete,
+            "prompts/get" => Self::GetPrompt,
+            "prompts/list" => Self::List(List::Prompts),
+            "resources/list" => Self::List(List::Resources),
+            "resources/read" => Self::ReadResource,
+            "resources/templates/list" => Self::List(List::ResourceTemplates),
+            "server/discover" => Self::Discover,
+            "subscriptions/listen" => Self::Listen,
+            "tools/call" => Self::CallTool,
+            "tools/list" => Self::List(List::Tools),
+            _ => return None,
+        })
+    }
+
+    /// Whether its capability is advertised (ERR-07, DISC-08).
+    pub(crate) fn is_served_by(self, server: &Server) -> bool {
+        let definition = server.definition();
+        match self {
+            Self::Discover | Self::Listen => true,
+            Self::CallTool | Self::List(List::Tools) => !definition.tools.is_empty(),
+            Self::GetPrompt | Self::List(List::Prompts) => !definition.prompts.is_empty(),
+            Self::ReadResource | Self::List(List::Resources | List::ResourceTemplates) => {
+                !definition.resources.is_empty() || !definition.templates.is_empty()
+            }
+            Self::Complete => definition.completions,
+        }
+    }
+}

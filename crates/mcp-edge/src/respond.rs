@@ -1,0 +1,62 @@
+//! How messages become bytes and responses.
+
+use http::{HeaderValue, Response, StatusCode, header};
+
+use crate::body::Body;
+
+/// One JSON-RPC reply: `payload` is the JSON of its `member` (`result` or `error`).
+pub(crate) fn envelope(id: Option<&str>, member: &str, payload: &[u8]) -> Vec<u8> {
+    let id_len = id.map_or(0, str::len);
+    let mut out = Vec::with_capacity(payload.len() + id_len + member.len() + 32);
+    out.extend_from_slice(br#"{"jsonrpc":"2.0","#);
+    if let Some(id) = id {
+        out.extend_from_slice(br#""id":"#);
+        out.extend_from_slice(id.as_bytes());
+        out.push(b',');
+    }
+    out.push(b'"');
+    out.extend_from_slice(member.as_bytes());
+    out.extend_from_slice(br#"":"#);
+    out.extend_from_slice(payload);
+    out.push(b'}');
+    out
+}
+
+/// A JSON response (HTTP-10, HTTP-16).
+pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::full(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// An SSE response (SSE-05, HTTP-16).
+pub(crate) fn event_stream(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// 202 without a body (HTTP-11).
+pub(crate) fn accepted() -> Response<Body> {
+    let mut response = Response::new(Body::default());
+    *response.status_mut() = StatusCode::ACCEPTED;
+    response
+}
+
+/// Appends one SSE event that holds one message (SSE-07). The message is compact JSON, which has no
+/// raw newline.
+pub(crate) fn push_event(out: &mut Vec<u8>, message: &[u8]) {
+    out.reserve(message.len() + 24);
+    out.extend_from_slice(b"event: message\ndata: ");
+    out.extend_from_slice(message);
+    out.extend_from_slice(b"\n\n");
+}
+
+/// A comment line that keeps a quiet stream open (SSE-06).
+pub(crate) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";

@@ -1,0 +1,298 @@
+//! A [`Server`]: what was defined, immutable and cheap to clone.
+
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt,
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use http::{Request, Response, request::Parts};
+
+use crate::{
+    admission::Admission,
+    body::Body,
+    builder::ServerBuilder,
+    catalogue::{CacheHints, Catalogue},
+    feed::{ChangeFeed, Publisher},
+    gate,
+    handler::CompletionRequest,
+    invoke::{Invoke, Location},
+    limits::Limits,
+    options::{Completers, Policy},
+    origin::{HostRules, OriginRules},
+    param_headers::ParamHeader,
+    platform::Platform,
+    principal::{Authenticator, Principal},
+    protocol::JsonObject,
+    seal::Sealer,
+    target::DynAny,
+    uri::UriTemplate,
+};
+
+/// An MCP server: an immutable value that keeps nothing between two requests.
+///
+/// It is made by [`Server::builder`], and cheap to clone. An adapter asks [`gate`](Self::gate)
+/// first, reads as much of the body as that allows, and gives it to
+/// [`Admission::handle`]. What a platform brings along (keys, a change feed) is
+/// added with the `with_*` methods.
+#[derive(Clone)]
+pub struct Server {
+    definition: Arc<Definition>,
+    services: Arc<Services>,
+}
+
+/// What a platform brings along.
+#[derive(Clone, Default)]
+pub(crate) struct Services {
+    pub(crate) sealer: Option<Arc<dyn Sealer>>,
+    pub(crate) feed: Option<Arc<dyn ChangeFeed>>,
+    pub(crate) deny_replay_lints: bool,
+}
+
+/// What was defined.
+pub(crate) struct Definition {
+    pub(crate) name: String,
+    /// Closes a result: `resultType`, and `_meta` with the server's identity (META-07).
+    pub(crate) complete_end: Vec<u8>,
+    /// The identity as a member of `_meta`, without braces; empty if it is not told.
+    pub(crate) server_info: String,
+    pub(crate) endpoint: String,
+    pub(crate) audience: String,
+    pub(crate) hosts: HostRules,
+    pub(crate) origins: OriginRules,
+    /// Whether who may call was said, and is not left at the default for local servers.
+    pub(crate) knows_its_callers: bool,
+    pub(crate) authenticator: Option<Arc<dyn Authenticator>>,
+    pub(crate) anonymous: Arc<Principal>,
+    pub(crate) limits: Limits,
+    pub(crate) logging: bool,
+    pub(crate) tools: Catalogue<ToolEntry>,
+    pub(crate) prompts: Catalogue<PromptEntry>,
+    pub(crate) resources: Catalogue<ResourceEntry>,
+    pub(crate) templates: Catalogue<TemplateEntry>,
+    pub(crate) completions: bool,
+    /// The discover result, without and with news of changes (DISC-09).
+    pub(crate) discover: [Vec<u8>; 2],
+    pub(crate) state: HashMap<TypeId, Box<DynAny>>,
+}
+
+pub(crate) struct ToolEntry {
+    pub(crate) policy: Policy,
+    pub(crate) headers: Vec<ParamHeader>,
+    pub(crate) handler: Arc<dyn for<'a> Invoke<&'a serde_json::value::RawValue>>,
+}
+
+pub(crate) struct PromptEntry {
+    pub(crate) policy: Policy,
+    /// Arguments that must be given (PROMPT-05).
+    pub(crate) required: Vec<String>,
+    pub(crate) arguments: Vec<String>,
+    pub(crate) completers: Completers,
+    pub(crate) handler: Arc<dyn Invoke<std::collections::BTreeMap<String, String>>>,
+}
+
+pub(crate) struct ResourceEntry {
+    pub(crate) policy: Policy,
+    pub(crate) cache: CacheHints,
+    pub(crate) mime_type: Option<String>,
+    pub(crate) handler: Arc<dyn for<'a> Invoke<Location<'a>>>,
+}
+
+pub(crate) struct TemplateEntry {
+    pub(crate) template: UriTemplate,
+    pub(crate) completers: Completers,
+    pub(crate) read: ResourceEntry,
+}
+
+impl Server {
+    /// Begins a server with the name and version that clients see.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
+        ServerBuilder::new(name.into(), version.into())
+    }
+
+    pub(crate) fn new(definition: Definition, services: Services) -> Self {
+        Self { definition: Arc::new(definition), services: Arc::new(services) }
+    }
+
+    /// Decides from the head of a request whether its body is read at all.
+    ///
+    /// Nothing is read from a caller that is not welcome: host, origin, path, method, token, media
+    /// types and declared length are checked here.
+    ///
+    /// # Errors
+    /// The response that refuses the request, or answers it without its body.
+    pub async fn gate<'a>(
+        &'a self,
+        parts: &'a Parts,
+        platform: Arc<dyn Platform>,
+    ) -> Result<Admission<'a>, Response<Body>> {
+        gate::gate(self, parts, platform).await
+    }
+
+    /// Answers a request whose body is there already.
+    pub async fn respond(
+        &self,
+        request: Request<Bytes>,
+        platform: Arc<dyn Platform>,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        match self.gate(&parts, platform).await {
+            Err(response) => response,
+            Ok(admission) if body.len() > admission.body_limit() => admission.too_large(),
+            Ok(admission) => admission.handle(body).await,
+        }
+    }
+
+    /// Adds the keys that request states and cursors are sealed with.
+    #[must_use]
+    pub fn with_sealer(self, sealer: impl Sealer) -> Self {
+        self.with_services(|services| services.sealer = Some(Arc::new(sealer)))
+    }
+
+    /// Adds the feed by which listeners learn of changes.
+    #[must_use]
+    pub fn with_change_feed(self, feed: impl ChangeFeed) -> Self {
+        self.with_services(|services| services.feed = Some(Arc::new(feed)))
+    }
+
+    /// For tests: what the journal would only hint at in the debug log (a plain await before a
+    /// question, keys that change) fails the call with the hint as its message.
+    #[must_use]
+    pub fn with_replay_lints_denied(self) -> Self {
+        self.with_services(|services| services.deny_replay_lints = true)
+    }
+
+    /// Whether it has keys. Without, questions and paginated lists fail.
+    #[must_use]
+    pub fn has_sealer(&self) -> bool {
+        self.services.sealer.is_some()
+    }
+
+    /// Whether it has a change feed. Without, it advertises no changes.
+    #[must_use]
+    pub fn has_change_feed(&self) -> bool {
+        self.services.feed.is_some()
+    }
+
+    /// Whether who may call was said. If not, only loopback hosts and origins are accepted, which
+    /// refuses every caller of a deployed server.
+    #[must_use]
+    pub fn knows_its_callers(&self) -> bool {
+        self.definition.knows_its_callers
+    }
+
+    /// The name that clients see.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// The path of the endpoint.
+    #[must_use]
+    pub fn endpoint(&self) -> &str {
+        &self.definition.endpoint
+    }
+
+    /// The bounds and times in force.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.definition.limits
+    }
+
+    /// Announces changes to listeners; works outside a request too. Does nothing without a feed.
+    #[must_use]
+    pub fn publisher(&self) -> Publisher {
+        self.services
+            .feed
+            .as_ref()
+            .map_or_else(Publisher::default, |feed| Publisher::new(Arc::clone(feed)))
+    }
+
+    pub(crate) fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    pub(crate) fn services(&self) -> &Services {
+        &self.services
+    }
+
+    pub(crate) fn sealer(&self) -> Option<&dyn Sealer> {
+        self.services.sealer.as_deref()
+    }
+
+    pub(crate) fn audience(&self) -> &str {
+        &self.definition.audience
+    }
+
+    pub(crate) fn state<T: Any>(&self) -> Option<&T> {
+        self.definition.state.get(&TypeId::of::<T>())?.downcast_ref()
+    }
+
+    /// Closes a result object: a comma, `resultType`, `_meta` and the brace.
+    pub(crate) fn end_result(
+        &self,
+        out: &mut Vec<u8>,
+        result_type: &str,
+        meta: Option<&JsonObject>,
+    ) {
+        if result_type == "complete" && meta.is_none() {
+            out.extend_from_slice(&self.definition.complete_end);
+        } else {
+            end_result(out, result_type, &self.definition.server_info, meta);
+        }
+    }
+
+    fn with_services(self, change: impl FnOnce(&mut Services)) -> Self {
+        let mut services = (*self.services).clone();
+        change(&mut services);
+        Self { services: Arc::new(services), ..self }
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server").field("name", &self.definition.name).finish_non_exhaustive()
+    }
+}
+
+/// Closes a result object that has at least one member. `server_info` is a member of `_meta`.
+pub(crate) fn end_result(
+    out: &mut Vec<u8>,
+    result_type: &str,
+    server_info: &str,
+    meta: Option<&JsonObject>,
+) {
+    out.extend_from_slice(b",\"resultType\":\"");
+    out.extend_from_slice(result_type.as_bytes());
+    out.push(b'"');
+    let own = meta.filter(|meta| !meta.is_empty()).and_then(|meta| serde_json::to_vec(meta).ok());
+    match (own, server_info) {
+        (None, "") => {}
+        (None, info) => {
+            out.extend_from_slice(b",\"_meta\":{");
+            out.extend_from_slice(info.as_bytes());
+            out.push(b'}');
+        }
+        (Some(own), info) => {
+            out.extend_from_slice(b",\"_meta\":");
+            out.extend_from_slice(own.strip_suffix(b"}").unwrap_or(&own));
+            if !info.is_empty() {
+                out.push(b',');
+                out.extend_from_slice(info.as_bytes());
+            }
+            out.push(b'}');
+        }
+    }
+    out.push(b'}');
+}
+
+impl CompletionRequest {
+    pub(crate) const fn new(
+        value: String,
+        arguments: std::collections::BTreeMap<String, String>,
+    ) -> Self {
+        Self { value, arguments }
+    }
+}
