@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, future::Future};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{
     Value,
@@ -15,6 +15,7 @@ use crate::{
     protocol::{
         Completion, ContentBlock, PromptMessage, PromptResult, ResourceContents, ToolResult,
     },
+    strings::from_strings,
     target::{MaybeSend, MaybeSync},
 };
 
@@ -215,7 +216,8 @@ impl<T: ToolOutput, E: Into<ToolError> + 'static> ToolOutput for Result<T, E> {
 }
 
 /// The arguments of a prompt: any type that derives `Deserialize` and `JsonSchema` and whose fields
-/// are strings, string enums or options of those (PROMPT-04), or [`NoArgs`].
+/// can be read from a string (PROMPT-04): strings, numbers, booleans, unit enums, and options of
+/// those; or [`NoArgs`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the arguments of a prompt",
     label = "this handler's arguments need a schema",
@@ -234,11 +236,12 @@ pub trait PromptArgs: Sized + MaybeSend + 'static {
 
 impl<T: DeserializeOwned + JsonSchema + MaybeSend + 'static> PromptArgs for T {
     fn schema() -> Value {
-        schema_of::<T>()
+        flat_schema_of::<T>()
     }
 
     fn parse(arguments: BTreeMap<String, String>) -> Result<Self, RequestError> {
         from_strings(arguments)
+            .map_err(|error| RequestError::invalid_params(format!("Invalid arguments: {error}")))
     }
 }
 
@@ -297,7 +300,8 @@ impl<T: PromptOutput, E: Into<RequestError> + 'static> PromptOutput for Result<T
 #[allow(clippy::exhaustive_structs, reason = "a plain wrapper")]
 pub struct ResourceUri(pub String);
 
-/// The variables of a resource template, as the arguments of a resource: `T` has a field for each.
+/// The variables of a resource template, as the arguments of a resource: `T` has a field for each,
+/// which can be read from a string. A URI whose variables do not fit is not found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "a plain wrapper")]
 pub struct Vars<T>(pub T);
@@ -329,8 +333,7 @@ impl ReadArgs for ResourceUri {
 
 impl<T: DeserializeOwned + MaybeSend + 'static> ReadArgs for Vars<T> {
     fn from_uri(uri: &str, variables: Vec<(String, String)>) -> Result<Self, RequestError> {
-        let read = from_strings(variables.into_iter().collect());
-        read.map(Self).map_err(|_| RequestError::not_found(uri))
+        from_strings(variables).map(Self).map_err(|_| RequestError::not_found(uri))
     }
 }
 
@@ -448,20 +451,25 @@ fn invalid_arguments(error: &serde_json::Error) -> String {
     format!("Invalid arguments: {error}")
 }
 
-/// Reads a flat struct whose fields are strings.
-fn from_strings<T: DeserializeOwned>(values: BTreeMap<String, String>) -> Result<T, RequestError> {
-    let object = values.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
-    serde_json::from_value(Value::Object(object))
-        .map_err(|error| RequestError::invalid_params(format!("Invalid arguments: {error}")))
+/// The 2020-12 schema of a type.
+fn schema_of<T: JsonSchema>() -> Value {
+    trimmed(SchemaSettings::draft2020_12(), SchemaGenerator::into_root_schema_for::<T>)
 }
 
-/// The 2020-12 schema of a type, without the name of the Rust type.
-fn schema_of<T: JsonSchema>() -> Value {
-    let mut settings = schemars::generate::SchemaSettings::draft2020_12();
+/// The schema of a type without references.
+fn flat_schema_of<T: JsonSchema>() -> Value {
+    let settings =
+        SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
+    trimmed(settings, SchemaGenerator::into_root_schema_for::<T>)
+}
+
+/// Leaves out what is said elsewhere: the dialect, and name and description of the Rust type.
+fn trimmed(mut settings: SchemaSettings, generate: fn(SchemaGenerator) -> Schema) -> Value {
     settings.meta_schema = None;
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let mut schema = generate(settings.into_generator()).to_value();
     if let Some(members) = schema.as_object_mut() {
         members.remove("title");
+        members.remove("description");
     }
     schema
 }

@@ -57,6 +57,7 @@ mod rejection;
 mod respond;
 mod seal;
 mod server;
+mod strings;
 mod target;
 mod token;
 mod uri;

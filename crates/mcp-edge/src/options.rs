@@ -416,7 +416,7 @@ impl Completers {
 /// The arguments of a prompt, from the schema of its handler's type.
 ///
 /// # Errors
-/// When an argument is not a string: clients send nothing else (PROMPT-12).
+/// When an argument cannot be read from a string: clients send nothing else (PROMPT-12).
 pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, String> {
     let empty = JsonObject::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
@@ -430,10 +430,10 @@ pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, St
         .unwrap_or_default();
     let mut arguments = Vec::with_capacity(properties.len());
     for (name, property) in properties {
-        if !is_string(property) {
+        if !is_scalar(property) {
             return Err(format!(
-                "argument `{name}` must be a String, a string enum, or an Option of one: clients \
-                 send strings only"
+                "argument `{name}` must be a string, number, boolean, unit enum, or an Option of \
+                 one: clients send strings only"
             ));
         }
         let mut argument = PromptArgument::new(name);
@@ -446,16 +446,15 @@ pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, St
     Ok(arguments)
 }
 
-fn is_string(schema: &Value) -> bool {
+fn is_scalar(schema: &Value) -> bool {
+    let scalar = |kind: &Value| {
+        ["string", "number", "integer", "boolean", "null"].iter().any(|scalar| kind == scalar)
+    };
     let alternatives = ["oneOf", "anyOf"].iter().find_map(|key| schema.get(*key)?.as_array());
     match (schema.get("type"), alternatives) {
-        (Some(Value::String(kind)), _) => kind == "string",
-        (Some(Value::Array(kinds)), _) => {
-            kinds.iter().all(|kind| kind == "string" || kind == "null")
-        }
-        (_, Some(schemas)) => schemas.iter().all(|schema| {
-            is_string(schema) || schema.get("type").and_then(Value::as_str) == Some("null")
-        }),
-        (_, None) => schema.get("const").is_some_and(Value::is_string),
+        (Some(Value::Array(kinds)), _) => kinds.iter().all(scalar),
+        (Some(kind), _) => scalar(kind),
+        (None, Some(schemas)) => schemas.iter().all(is_scalar),
+        (None, None) => schema.get("const").is_some_and(Value::is_string),
     }
 }

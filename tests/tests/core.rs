@@ -1,0 +1,9 @@
+//! The contract, over the bare core: no socket, no runtime of the platform's.
+
+use mcp_edge_test::Client;
+
+async fn client() -> Client {
+    Client::in_process(&mcp_edge_tests::server().unwrap())
+}
+
+mcp_edge_tests::contract_suite!(client);

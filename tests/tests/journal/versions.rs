@@ -1,0 +1,63 @@
+//! Rule 7: handlers that change while calls are under way.
+
+use mcp_edge::{Cx, NoArgs, ToolError};
+use serde_json::json;
+
+use super::*;
+
+async fn asks(cx: Cx, _: NoArgs) -> Result<String, ToolError> {
+    Ok(cx.elicit::<Text>("a", "?").await.required()?.text)
+}
+
+fn version(version: u32) -> Server {
+    server_with(asks, |tool| tool.version(version))
+}
+
+fn answer() -> serde_json::Value {
+    json!({ "a": { "action": "accept", "content": { "text": "x" } } })
+}
+
+#[tokio::test]
+async fn an_instance_gives_the_work_of_a_newer_version_back_with_its_answers() {
+    // The question comes from the new instance, the answer meets the old one, the retry the new one.
+    let client = Client::fleet([version(2), version(1), version(2)]);
+    let first = client.round("tools/call", json!({ "name": "t" })).await.unwrap();
+    let back = client.retry(&first, answer()).await.unwrap();
+    assert_eq!(back.result().unwrap()["resultType"], "input_required");
+    assert!(back.input_requests().is_empty(), "MRTR-23: nothing but a state");
+    let last = client.retry(&back, json!({})).await.unwrap();
+    assert_eq!(last.result().unwrap()["content"][0]["text"], "x");
+}
+
+#[tokio::test]
+async fn giving_back_counts_as_a_round() {
+    let first = Client::in_process(&version(2));
+    let mut reply = first.round("tools/call", json!({ "name": "t" })).await.unwrap();
+    let old = Client::in_process(&version(1));
+    for _ in 0..15 {
+        reply = old.retry(&reply, json!({})).await.unwrap();
+        assert!(reply.request_state().is_some());
+    }
+    let over = old.retry(&reply, json!({})).await.unwrap();
+    assert_eq!(over.error().unwrap()["code"], -32603);
+}
+
+#[tokio::test]
+async fn an_older_version_that_is_not_accepted_fails_and_says_so() {
+    let client = Client::fleet([version(1), version(2)]);
+    let first = client.round("tools/call", json!({ "name": "t" })).await.unwrap();
+    let last = client.retry(&first, answer()).await.unwrap();
+    let error = last.error().unwrap();
+    assert_eq!(error["code"], -32602);
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("(version 1 is no longer accepted); call it anew"), "{message}");
+}
+
+#[tokio::test]
+async fn an_older_version_that_is_accepted_goes_on() {
+    let new = server_with(asks, |tool| tool.version(2).accepts(1..=2));
+    let client = Client::fleet([version(1), new]);
+    let first = client.round("tools/call", json!({ "name": "t" })).await.unwrap();
+    let last = client.retry(&first, answer()).await.unwrap();
+    assert_eq!(last.result().unwrap()["content"][0]["text"], "x");
+}
