@@ -3,7 +3,7 @@
 use std::{
     any::TypeId,
     collections::{BTreeMap, HashMap},
-    sync::Arc,
+    sync::{Arc, RwLock},
 };
 
 use serde_json::{Value, json};
@@ -519,6 +519,7 @@ impl ServerBuilder {
             completions,
             discover,
             state: self.state,
+            forms: RwLock::default(),
         };
         Ok(Server::new(definition, self.services))
     }
@@ -552,7 +553,8 @@ impl ServerBuilder {
             self.faults.push(format!("tool `{name}`: {fault}"));
             Vec::new()
         });
-        let entry = ToolEntry { policy: options.policy, headers, handler };
+        let entry =
+            ToolEntry { name: name.as_str().into(), policy: options.policy, headers, handler };
         self.tools.push((name, tool, entry));
     }
 
@@ -568,6 +570,7 @@ impl ServerBuilder {
         }
         let arguments = prompt.arguments.as_deref().unwrap_or(&[]);
         let entry = PromptEntry {
+            name: prompt.name.as_str().into(),
             policy: options.policy,
             required: arguments
                 .iter()

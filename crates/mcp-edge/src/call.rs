@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
@@ -26,6 +27,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum Output {
     Tool(ToolResult),
+    /// The JSON of a tool's structured result.
+    Structured(String),
     Prompt(PromptResult),
     Resource(Vec<ResourceContents>),
     Completion(Completion),
@@ -40,7 +43,7 @@ pub(crate) struct Call {
     pub(crate) principal: Arc<Principal>,
     pub(crate) capabilities: ClientCapabilities,
     /// The tool or prompt, or the URI of the resource.
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     /// Whether the method may answer with questions (MRTR-02).
     pub(crate) may_ask: bool,
     /// When this request must have been answered.
@@ -127,13 +130,14 @@ pub(crate) struct ClientCapabilities {
     sampling: bool,
     sampling_context: bool,
     sampling_tools: bool,
-    extensions: Option<Box<RawValue>>,
+    /// JSON of the extensions, a part of the request's body.
+    extensions: Option<Bytes>,
 }
 
 impl ClientCapabilities {
-    pub(crate) fn new(declared: &envelope::Capabilities<'_>) -> Self {
-        let elicitation = declared.elicitation.as_ref().map(|object| &object.0);
-        let sampling = declared.sampling.as_ref().map(|object| &object.0);
+    /// Keeps what `body` declares.
+    pub(crate) fn new(declared: &envelope::Capabilities<'_>, body: &Bytes) -> Self {
+        let envelope::Capabilities { elicitation, sampling, .. } = declared;
         Self {
             // `elicitation: {}` means form only (META-15).
             form: elicitation.is_some_and(|modes| modes.form.is_some() || modes.url.is_none()),
@@ -142,7 +146,9 @@ impl ClientCapabilities {
             sampling: sampling.is_some(),
             sampling_context: sampling.is_some_and(|sampling| sampling.context.is_some()),
             sampling_tools: sampling.is_some_and(|sampling| sampling.tools.is_some()),
-            extensions: declared.extensions.map(ToOwned::to_owned),
+            extensions: declared
+                .extensions
+                .map(|extensions| body.slice_ref(extensions.get().as_bytes())),
         }
     }
 
@@ -161,7 +167,7 @@ impl ClientCapabilities {
     /// The settings of an extension that the client declared.
     pub(crate) fn extension(&self, id: &str) -> Option<&RawValue> {
         let declared = self.extensions.as_deref()?;
-        let mut all: BTreeMap<String, &RawValue> = serde_json::from_str(declared.get()).ok()?;
+        let mut all: BTreeMap<String, &RawValue> = serde_json::from_slice(declared).ok()?;
         all.remove(id).filter(|settings| settings.get().starts_with('{'))
     }
 

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use crate::{
     canonical,
-    envelope::Text,
     platform::Platform,
     principal::Principal,
     rejection::Rejection,
@@ -178,7 +177,7 @@ impl<T> Catalogue<T> {
         server: &Server,
         platform: &dyn Platform,
         principal: &Principal,
-        cursor: Option<&Text<'_>>,
+        cursor: Option<&str>,
     ) -> Result<Vec<u8>, Rejection> {
         let list = &self.list;
         if let (None, Some(single)) = (cursor, &list.single) {
@@ -195,7 +194,7 @@ impl<T> Catalogue<T> {
         let start = match cursor {
             None => 0,
             Some(cursor) => {
-                let last = token::open_cursor(&cursor.0, server, binding).await?;
+                let last = token::open_cursor(cursor, server, binding).await?;
                 // The digest binds the cursor to this very list, so the key is in it.
                 self.index.get(&last).map_or(0, |position| position + 1)
             }

@@ -24,6 +24,7 @@ use crate::{
     protocol::{
         ElicitAction, ElicitResult, LogLevel, Root, RootsResult, SampleParams, SampleResult,
     },
+    server::Form,
     uri,
 };
 
@@ -66,10 +67,8 @@ impl Cx {
         E: Into<ToolError>,
     {
         match Claim::new(&self.call, key.as_ref(), Kind::Step).await {
-            Claimed::Replayed(entry) if entry.kind == Kind::FailedStep => {
-                Err(serde_json::from_str(entry.value.get())?)
-            }
-            Claimed::Replayed(entry) => Ok(serde_json::from_str(entry.value.get())?),
+            Claimed::Replayed(Kind::FailedStep, error) => Err(serde_json::from_str(error.get())?),
+            Claimed::Replayed(_, value) => Ok(serde_json::from_str(value.get())?),
             Claimed::Fresh(mut held) => {
                 held.begin_step();
                 let result = in_step(&self.call, effect()).await.map_err(Into::into);
@@ -98,7 +97,7 @@ impl Cx {
         T: Serialize + DeserializeOwned,
     {
         match Claim::new(&self.call, key.as_ref(), Kind::Once).await {
-            Claimed::Replayed(entry) => reread(&entry.value, key.as_ref()),
+            Claimed::Replayed(_, value) => reread(&value, key.as_ref()),
             Claimed::Fresh(mut held) => {
                 held.begin_step();
                 let value = in_step(&self.call, effect()).await;
@@ -125,11 +124,11 @@ impl Cx {
     /// options of those (ELIC-03, ELIC-04). Never ask for secrets this way (ELIC-05).
     pub async fn elicit<T>(&self, key: impl AsRef<str>, message: impl Into<String>) -> Answer<T>
     where
-        T: DeserializeOwned + schemars::JsonSchema,
+        T: DeserializeOwned + schemars::JsonSchema + 'static,
     {
-        let schema = elicit_schema::form_schema_of::<T>();
+        let form = self.call.server.form::<T>();
         let parse = |content: Value| serde_json::from_value(content).map_err(|e| e.to_string());
-        self.form(key.as_ref(), message.into(), schema, parse).await
+        self.form(key.as_ref(), &message.into(), &form, parse).await
     }
 
     /// Like [`elicit`](Self::elicit) with a schema that is only known at run time: an object with
@@ -140,8 +139,8 @@ impl Cx {
         message: impl Into<String>,
         schema: Value,
     ) -> Answer<Value> {
-        let schema = elicit_schema::form_schema(&schema);
-        self.form(key.as_ref(), message.into(), schema, Ok).await
+        let form = elicit_schema::form_schema(&schema).map(|form| form.to_string());
+        self.form(key.as_ref(), &message.into(), &form, Ok).await
     }
 
     /// Asks the user to open a page, for whatever must not pass through the client (ELIC-06).
@@ -162,7 +161,7 @@ impl Cx {
         }
         let params = json!({ "mode": "url", "message": message.into(), "url": url });
         let missing = [Capability::UrlElicitation];
-        let question = self.question(key, Kind::Elicitation, Some(&params), &missing);
+        let question = self.question(key, Kind::Elicitation, Some(params.to_string()), &missing);
         match self.elicitation(question).await.action {
             ElicitAction::Accept => Answer::Accepted(()),
             ElicitAction::Decline => Answer::Declined,
@@ -179,10 +178,10 @@ impl Cx {
         let mut needs = vec![Capability::Sampling];
         needs.extend(params.needs_tools().then_some(Capability::SamplingTools));
         needs.extend(params.needs_context().then_some(Capability::SamplingContext));
-        let Ok(params) = serde_json::to_value(&params) else {
+        let Ok(params) = serde_json::to_string(&params) else {
             return self.misuse(format!("the sampling question `{key}` is not JSON")).await;
         };
-        self.answer(self.question(key, Kind::Sampling, Some(&params), &needs)).await
+        self.answer(self.question(key, Kind::Sampling, Some(params), &needs)).await
     }
 
     /// Asks for the client's roots (deprecated by the specification, ROOT-04).
@@ -207,7 +206,7 @@ impl Cx {
     /// sleeps without a question beside them the call is refused.
     pub async fn sleep(&self, key: impl AsRef<str>, duration: Duration) {
         match Claim::new(&self.call, key.as_ref(), Kind::Sleep).await {
-            Claimed::Replayed(_) => {}
+            Claimed::Replayed(..) => {}
             Claimed::Fresh(held) => held.sleep(duration).await,
         }
     }
@@ -313,20 +312,21 @@ impl Cx {
     async fn form<T>(
         &self,
         key: &str,
-        message: String,
-        schema: Result<Value, String>,
+        message: &str,
+        form: &Form,
         parse: impl Fn(Value) -> Result<T, String>,
     ) -> Answer<T> {
-        let schema = match schema {
+        let schema = match form {
             Ok(schema) => schema,
             Err(fault) => {
                 return self.misuse(format!("the form of question `{key}`: {fault}")).await;
             }
         };
-        let params = json!({ "mode": "form", "message": message, "requestedSchema": schema });
+        let message = Value::from(message);
+        let params = format!(r#"{{"mode":"form","message":{message},"requestedSchema":{schema}}}"#);
         let question = || {
             let needs = [Capability::Elicitation];
-            self.question(key, Kind::Elicitation, Some(&params), &needs)
+            self.question(key, Kind::Elicitation, Some(params.clone()), &needs)
         };
         loop {
             let result = self.elicitation(question()).await;
@@ -369,16 +369,13 @@ impl Cx {
         &self,
         key: &str,
         kind: Kind,
-        params: Option<&Value>,
+        params: Option<String>,
         needs: &[Capability],
     ) -> Question {
         let missing = needs.iter().find_map(|need| self.call.capabilities.missing(*need));
-        let text = params.map(Value::to_string);
-        let mut seed = format!("{kind:?}").into_bytes();
-        seed.extend(text.iter().flat_map(|text| text.bytes()));
+        let whole = format!("{kind:?}{}", params.as_deref().unwrap_or_default());
         let mut id = Digest::default();
-        id.copy_from_slice(&digest(&SHA256, &seed).as_ref()[..16]);
-        let params = text.and_then(|text| RawValue::from_string(text).ok());
+        id.copy_from_slice(&digest(&SHA256, whole.as_bytes()).as_ref()[..16]);
         Question { key: key.to_owned(), kind, digest: id, params, missing }
     }
 

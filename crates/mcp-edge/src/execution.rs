@@ -14,11 +14,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use crate::{
-    admission::bad_answer,
     body::Body,
     call::{Call, Capability, Outcome, Output},
     canonical,
     catalogue::CacheHints,
+    dispatch::bad_answer,
     error::RequestError,
     headers::Accept,
     journal::{
@@ -37,7 +37,7 @@ use crate::{
 /// One call on its way to an answer.
 #[derive(Debug)]
 pub(crate) struct Execution {
-    pub(crate) id: String,
+    pub(crate) id: Bytes,
     pub(crate) method: &'static str,
     /// The arguments as they came, to bind a state to.
     pub(crate) arguments: Option<Bytes>,
@@ -110,13 +110,17 @@ impl Execution {
         let output = outcome.map_err(Rejection::Failed)?;
         let mut out = Vec::with_capacity(512);
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-        out.extend_from_slice(self.id.as_bytes());
+        out.extend_from_slice(&self.id);
         out.extend_from_slice(br#","result":"#);
         let meta = match output {
             Output::Tool(mut result) => {
                 let meta = result.meta.take();
                 open_object::<ToolResult>(&mut out, &result)?;
                 meta
+            }
+            Output::Structured(json) => {
+                write_structured(&mut out, &json)?;
+                None
             }
             Output::Prompt(mut result) => {
                 let meta = result.meta.take();
@@ -149,7 +153,7 @@ impl Execution {
     ) -> Result<(), Rejection> {
         if contents.is_empty() {
             // RES-08: absence is never an empty array.
-            return Err(Rejection::Failed(RequestError::not_found(&call.name)));
+            return Err(Rejection::Failed(RequestError::not_found(&*call.name)));
         }
         let read = self.read.as_ref();
         if let Some(mime_type) = read.and_then(|read| read.mime_type.as_ref()) {
@@ -175,7 +179,7 @@ impl Execution {
         check_round(&call.server, &call.name, journal.round)?;
         let arguments = self.arguments.clone();
         let (call, method, id) = (Arc::clone(call), self.method, self.id.clone());
-        Ok(boxed(async move { seal(&call, method, arguments, &id, journal, questions).await }))
+        Ok(boxed(async move { seal(&call, method, arguments, id, journal, questions).await }))
     }
 }
 
@@ -186,7 +190,7 @@ async fn seal(
     call: &Call,
     method: &'static str,
     arguments: Option<Bytes>,
-    id: &str,
+    id: Bytes,
     journal: Journal,
     questions: Vec<Question>,
 ) -> Sealed {
@@ -204,7 +208,7 @@ async fn seal(
     let state = State::new(journal, Default::default(), platform.now(), ttl);
     let token = state.seal(&call.server, platform, binding).await?;
     let result = input_required(&call.server, &questions, &token);
-    Ok(respond::envelope(Some(id), "result", &result))
+    Ok(respond::envelope(std::str::from_utf8(&id).ok(), "result", &result))
 }
 
 /// A call until its last message.
@@ -243,7 +247,7 @@ impl Reply {
                             return Poll::Pending;
                         }
                         self.stage = Stage::Ended;
-                        tracing::warn!(name = call.name, "a call was cut by its time limit");
+                        tracing::warn!(name = &*call.name, "a call was cut by its time limit");
                         return Poll::Ready(Err(Rejection::Failed(RequestError::timed_out())));
                     }
                     Poll::Ready(end) => match self.end(end, call) {
@@ -372,7 +376,9 @@ pub(crate) fn input_required(server: &Server, questions: &[Question], token: &st
                 Kind::Roots => "roots/list",
                 _ => "elicitation/create",
             };
-            (question.key.as_str(), Request { method, params: question.params.as_deref() })
+            let params =
+                question.params.as_deref().and_then(|json| serde_json::from_str(json).ok());
+            (question.key.as_str(), Request { method, params })
         })
         .collect();
     let members = Members { input_requests, request_state: token };
@@ -396,7 +402,7 @@ pub(crate) fn check_round(server: &Server, name: &str, round: u32) -> Result<(),
 
 /// What the client is told about a run that cannot go on. The log names the key.
 fn refusal(call: &Call, fatal: Fatal) -> Rejection {
-    let name = &call.name;
+    let name = &*call.name;
     match fatal {
         Fatal::Misuse(text) => Rejection::internal(format_args!("`{name}`: {text}")),
         Fatal::Lint(text) => Rejection::Failed(RequestError::lint(format!("`{name}`: {text}"))),
@@ -421,8 +427,17 @@ pub(crate) fn missing(required: Map<String, Value>) -> Rejection {
     Rejection::MissingCapability { required: Box::new(required) }
 }
 
-fn message_of(answer: Sealed, id: &str) -> Vec<u8> {
-    answer.unwrap_or_else(|rejection| rejection.to_json(Some(id)))
+fn message_of(answer: Sealed, id: &[u8]) -> Vec<u8> {
+    answer.unwrap_or_else(|rejection| rejection.to_json(std::str::from_utf8(id).ok()))
+}
+
+/// Writes a structured result without its closing brace: the JSON, and the same as text (TOOL-13).
+fn write_structured(out: &mut Vec<u8>, json: &str) -> Result<(), Rejection> {
+    out.extend_from_slice(br#"{"content":[{"type":"text","text":"#);
+    serde_json::to_writer(&mut *out, json).map_err(Rejection::internal)?;
+    out.extend_from_slice(br#"}],"structuredContent":"#);
+    out.extend_from_slice(json.as_bytes());
+    Ok(())
 }
 
 /// Writes an object without its closing brace.

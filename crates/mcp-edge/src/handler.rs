@@ -4,10 +4,7 @@ use std::{collections::BTreeMap, future::Future};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{
-    Value,
-    value::{RawValue, to_raw_value},
-};
+use serde_json::{Value, value::RawValue};
 
 use crate::{
     cx::Cx,
@@ -152,6 +149,25 @@ pub trait ToolOutput: 'static {
     /// # Errors
     /// What the tool returned instead of one.
     fn into_result(self) -> Result<ToolResult, ToolError>;
+
+    /// Makes what is sent: the result, or less where the rest follows from it.
+    #[doc(hidden)]
+    fn into_reply(self) -> Result<ToolReply, ToolError>
+    where
+        Self: Sized,
+    {
+        self.into_result().map(ToolReply::Whole)
+    }
+}
+
+/// What a tool's output becomes on its way to the wire.
+#[doc(hidden)]
+#[derive(Debug)]
+#[allow(clippy::exhaustive_enums, reason = "not part of the interface")]
+pub enum ToolReply {
+    Whole(ToolResult),
+    /// The JSON of `structuredContent`; the text block is the same.
+    Structured(String),
 }
 
 impl ToolOutput for ToolResult {
@@ -201,7 +217,11 @@ impl<T: Serialize + JsonSchema + 'static> ToolOutput for Json<T> {
     }
 
     fn into_result(self) -> Result<ToolResult, ToolError> {
-        Ok(structured(to_raw_value(&self.0)?))
+        Ok(ToolResult::structured(&self.0)?)
+    }
+
+    fn into_reply(self) -> Result<ToolReply, ToolError> {
+        Ok(ToolReply::Structured(serde_json::to_string(&self.0)?))
     }
 }
 
@@ -212,6 +232,10 @@ impl<T: ToolOutput, E: Into<ToolError> + 'static> ToolOutput for Result<T, E> {
 
     fn into_result(self) -> Result<ToolResult, ToolError> {
         self.map_err(Into::into).and_then(T::into_result)
+    }
+
+    fn into_reply(self) -> Result<ToolReply, ToolError> {
+        self.map_err(Into::into).and_then(T::into_reply)
     }
 }
 
@@ -438,12 +462,6 @@ pub(crate) fn tool_failure(error: ToolError) -> Result<ToolResult, RequestError>
             Ok(ToolResult::error(text))
         }
     }
-}
-
-fn structured(json: Box<RawValue>) -> ToolResult {
-    let mut result = ToolResult::text(json.get());
-    result.structured_content = Some(json);
-    result
 }
 
 /// What the model reads about arguments that are not of the tool's type (TOOL-15).

@@ -93,6 +93,14 @@ pub(crate) fn mirrored_value(value: &HeaderValue) -> Result<Cow<'_, str>, BadHea
     String::from_utf8(bytes).map(Cow::Owned).map_err(|_| BadHeader::Sentinel)
 }
 
+/// Whether a header says exactly `text`, in the form that nearly all clients send: no sentinel, no
+/// whitespace around it. If not, the value has to be read.
+pub(crate) fn says(value: &HeaderValue, text: &str) -> bool {
+    value.as_bytes() == text.as_bytes()
+        && text.bytes().all(|byte| matches!(byte, b'!'..=b'~'))
+        && !text.starts_with(SENTINEL_START)
+}
+
 /// Writes `text` the way a client mirrors it: as it is, or as a sentinel where a header could not
 /// carry it unchanged or would be mistaken for a sentinel.
 #[doc(hidden)]

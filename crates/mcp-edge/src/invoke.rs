@@ -10,7 +10,7 @@ use crate::{
     error::ToolError,
     handler::{
         CompletionOutput, CompletionRequest, Handler, PromptArgs, PromptOutput, ReadArgs,
-        ReadOutput, ToolArgs, ToolOutput, tool_failure,
+        ReadOutput, ToolArgs, ToolOutput, ToolReply, tool_failure,
     },
     protocol::{Completion, ToolResult},
     target::{BoxFuture, MaybeSend, MaybeSync, boxed},
@@ -80,15 +80,19 @@ where
         match H::Args::parse(input) {
             Ok(args) => {
                 let future = self.0.call(cx, args);
-                Invoked::Running(boxed(async move { tool(future.await.into_result()) }))
+                Invoked::Running(boxed(async move { tool(future.await.into_reply()) }))
             }
             Err(text) => Invoked::Answered(Ok(Output::Tool(ToolResult::error(text)))),
         }
     }
 }
 
-fn tool(result: Result<ToolResult, ToolError>) -> Outcome {
-    result.or_else(tool_failure).map(Output::Tool)
+fn tool(reply: Result<ToolReply, ToolError>) -> Outcome {
+    match reply {
+        Ok(ToolReply::Whole(result)) => Ok(Output::Tool(result)),
+        Ok(ToolReply::Structured(json)) => Ok(Output::Structured(json)),
+        Err(error) => tool_failure(error).map(Output::Tool),
+    }
 }
 
 impl<H, M> Invoke<BTreeMap<String, String>> for PromptHandler<H, M>

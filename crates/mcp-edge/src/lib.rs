@@ -32,6 +32,7 @@ mod call;
 mod canonical;
 mod catalogue;
 mod cx;
+mod dispatch;
 mod elicit_schema;
 mod envelope;
 mod error;
@@ -88,7 +89,7 @@ pub use {
 };
 
 #[doc(hidden)]
-pub use headers::encode_mirrored;
+pub use {handler::ToolReply, headers::encode_mirrored};
 
 /// The revisions that are served with metadata in each request (VER-06).
 pub(crate) const MODERN_VERSIONS: &[&str] = &["2026-07-28"];

@@ -35,12 +35,27 @@ impl HostRules {
         let rules = match self {
             Self::Any => return true,
             Self::Loopback => {
-                return Authority::parse(header).is_some_and(|authority| authority.is_loopback());
+                return is_usual_loopback(header)
+                    || Authority::parse(header).is_some_and(|authority| authority.is_loopback());
             }
             Self::List(rules) => rules,
         };
-        Authority::parse(header)
-            .is_some_and(|authority| rules.iter().any(|rule| rule.matches(&authority)))
+        rules.iter().any(|rule| rule.text.as_bytes() == header)
+            || Authority::parse(header)
+                .is_some_and(|authority| rules.iter().any(|rule| rule.matches(&authority)))
+    }
+}
+
+/// Whether a header is `localhost` or `127.0.0.1` with or without a port, as nearly all loopback
+/// clients write it. Anything else is parsed.
+fn is_usual_loopback(header: &[u8]) -> bool {
+    let rest = header.strip_prefix(b"127.0.0.1").or_else(|| header.strip_prefix(b"localhost"));
+    match rest {
+        Some([]) => true,
+        Some([b':', port @ ..]) => {
+            (1..=4).contains(&port.len()) && port.iter().all(u8::is_ascii_digit)
+        }
+        _ => false,
     }
 }
 
@@ -91,6 +106,8 @@ pub(crate) fn is_secure(origin: &str) -> bool {
 /// One entry of a host list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HostRule {
+    /// The entry as it was given, which is what most headers say.
+    text: String,
     host: Host<String>,
     /// Any port when there is none.
     port: Option<u16>,
@@ -104,7 +121,7 @@ impl HostRule {
                  without scheme, path or trailing dot"
             )
         })?;
-        Ok(Self { host: authority.host.to_owned(), port: authority.port })
+        Ok(Self { text: entry.to_owned(), host: authority.host.to_owned(), port: authority.port })
     }
 
     /// Clients leave the port of the scheme out, so an entry with one of those two ports also

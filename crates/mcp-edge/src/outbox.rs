@@ -2,6 +2,7 @@
 
 use std::{mem, task::Waker, time::Duration};
 
+use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
@@ -20,7 +21,7 @@ const MAX_WAITING: usize = 256 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     /// JSON of the progress token, if the request has one (PROG-02).
-    token: Option<String>,
+    token: Option<Bytes>,
     /// The lowest level that the request asked for.
     level: Option<LogLevel>,
     /// Events, ready for the wire.
@@ -41,7 +42,7 @@ struct Progress {
 }
 
 impl Outbox {
-    pub(crate) fn new(token: Option<String>, level: Option<LogLevel>) -> Self {
+    pub(crate) fn new(token: Option<Bytes>, level: Option<LogLevel>) -> Self {
         let mut outbox = Self::default();
         (outbox.token, outbox.level) = (token, level);
         outbox
@@ -118,7 +119,7 @@ impl Outbox {
             #[serde(skip_serializing_if = "str::is_empty")]
             message: &'a str,
         }
-        if let Ok(progress_token) = serde_json::from_str(&token) {
+        if let Ok(progress_token) = serde_json::from_slice(&token) {
             let (progress, total) = (number(held.progress), held.total.map(number));
             let params = Params { progress_token, progress, total, message: &held.message };
             self.push("notifications/progress", &params);
@@ -200,7 +201,7 @@ mod tests {
     #[test]
     fn prog_02_progress_echoes_the_token_with_its_type() {
         for token in ["7", "\"7\""] {
-            let mut outbox = Outbox::new(Some(token.to_owned()), None);
+            let mut outbox = Outbox::new(Some(token.into()), None);
             outbox.progress(at(0), 0.5, Some(2.0), "half");
             let params =
                 format!(r#"{{"progressToken":{token},"progress":0.5,"total":2,"message":"half"}}"#);
@@ -210,7 +211,7 @@ mod tests {
 
     #[test]
     fn prog_03_progress_that_does_not_grow_is_ignored() {
-        let mut outbox = Outbox::new(Some("1".to_owned()), None);
+        let mut outbox = Outbox::new(Some("1".into()), None);
         outbox.progress(at(0), 2.0, None, "");
         outbox.take();
         for (time, done) in [(100, 2.0), (200, 1.0), (300, f64::NAN), (400, f64::INFINITY)] {
@@ -221,7 +222,7 @@ mod tests {
 
     #[test]
     fn prog_07_progress_is_rate_limited_and_the_newest_always_arrives() {
-        let mut outbox = Outbox::new(Some("1".to_owned()), None);
+        let mut outbox = Outbox::new(Some("1".into()), None);
         for done in 1..=10 {
             outbox.progress(at(1000 + done), f64::from(done as u32), None, "");
         }
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn log_03_nothing_is_sent_below_the_level_or_without_one() {
-        let mut outbox = Outbox::new(Some("1".to_owned()), None);
+        let mut outbox = Outbox::new(Some("1".into()), None);
         outbox.log(LogLevel::Emergency, "t", &Value::Null);
         assert!(outbox.is_empty());
         let mut outbox = Outbox::new(None, Some(LogLevel::Warning));

@@ -4,17 +4,19 @@ use std::{
     any::{Any, TypeId},
     collections::HashMap,
     fmt,
-    sync::Arc,
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use bytes::Bytes;
 use http::{Request, Response, request::Parts};
+use schemars::JsonSchema;
 
 use crate::{
     admission::Admission,
     body::Body,
     builder::ServerBuilder,
     catalogue::{CacheHints, Catalogue},
+    elicit_schema,
     feed::{ChangeFeed, Publisher},
     gate,
     handler::CompletionRequest,
@@ -51,6 +53,9 @@ pub(crate) struct Services {
     pub(crate) deny_replay_lints: bool,
 }
 
+/// The JSON of a form's schema, or why the type is no form.
+pub(crate) type Form = Result<String, String>;
+
 /// What was defined.
 pub(crate) struct Definition {
     pub(crate) name: String,
@@ -76,15 +81,19 @@ pub(crate) struct Definition {
     /// The discover result, without and with news of changes (DISC-09).
     pub(crate) discover: [Vec<u8>; 2],
     pub(crate) state: HashMap<TypeId, Box<DynAny>>,
+    /// The forms of the types that questions ask for; right when empty.
+    pub(crate) forms: RwLock<HashMap<TypeId, Arc<Form>>>,
 }
 
 pub(crate) struct ToolEntry {
+    pub(crate) name: Arc<str>,
     pub(crate) policy: Policy,
     pub(crate) headers: Vec<ParamHeader>,
     pub(crate) handler: Arc<dyn for<'a> Invoke<&'a serde_json::value::RawValue>>,
 }
 
 pub(crate) struct PromptEntry {
+    pub(crate) name: Arc<str>,
     pub(crate) policy: Policy,
     /// Arguments that must be given (PROMPT-05).
     pub(crate) required: Vec<String>,
@@ -228,6 +237,17 @@ impl Server {
 
     pub(crate) fn state<T: Any>(&self) -> Option<&T> {
         self.definition.state.get(&TypeId::of::<T>())?.downcast_ref()
+    }
+
+    /// The form of a type, made at its first question: replay asks for it in every round.
+    pub(crate) fn form<T: JsonSchema + 'static>(&self) -> Arc<Form> {
+        let (forms, id) = (&self.definition.forms, TypeId::of::<T>());
+        if let Some(form) = forms.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
+            return Arc::clone(form);
+        }
+        let form = Arc::new(elicit_schema::form_schema_of::<T>().map(|form| form.to_string()));
+        let mut forms = forms.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(forms.entry(id).or_insert(form))
     }
 
     /// Closes a result object: a comma, `resultType`, `_meta` and the brace.

@@ -1,13 +1,13 @@
 //! The slow path: reads a body once more, member by member, to find out what is wrong with it.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeSeed as _};
 use serde_json::value::RawValue;
 
 use super::{
-    CAPABILITIES_KEY, Capabilities, Declared, Elicitation, Envelope, Fault, Meta, Object, Params,
-    Sampling, Text, VERSION_KEY, is_id,
+    CAPABILITIES_KEY, Capabilities, Declared, Elicitation, Envelope, Fault, LOG_LEVEL_KEY, Meta,
+    Params, Sampling, TextSeed, VERSION_KEY, is_id,
 };
 use crate::rejection::Rejection;
 
@@ -33,8 +33,8 @@ pub(super) fn explain(text: &str) -> Result<Envelope<'_>, (Rejection, Option<&st
     if id.is_some_and(|id| !is_id(id)) {
         return refuse("id must be a string or an integer", None);
     }
-    let string = |name: &str| members.get(name).and_then(|value| typed::<Text<'_>>(value));
-    if string("jsonrpc").is_none_or(|version| version.0 != "2.0") {
+    let string = |name: &str| members.get(name).and_then(|value| text_of(value));
+    if string("jsonrpc").is_none_or(|version| version != "2.0") {
         return refuse("jsonrpc must be \"2.0\"", id);
     }
     if members.contains_key("result") || members.contains_key("error") {
@@ -47,7 +47,7 @@ pub(super) fn explain(text: &str) -> Result<Envelope<'_>, (Rejection, Option<&st
         None => Params::default(),
         Some(params) => explain_params(params.get()).map_err(|fault| (fault, id))?,
     };
-    Ok(Envelope { id, method: method.0, params })
+    Ok(Envelope { id, method, params })
 }
 
 fn explain_params(text: &str) -> Result<Params<'_>, Rejection> {
@@ -58,7 +58,7 @@ fn explain_params(text: &str) -> Result<Params<'_>, Rejection> {
     let meta = match members.get("_meta") {
         None => None,
         Some(meta) => match explain_meta(meta.get())? {
-            Ok(meta) => Some(Object(meta)),
+            Ok(meta) => Some(meta),
             Err(key) => {
                 fault = Some(Fault::Meta(key));
                 None
@@ -67,7 +67,7 @@ fn explain_params(text: &str) -> Result<Params<'_>, Rejection> {
     };
     let mut string = |name: &'static str| {
         let value = members.get(name)?;
-        let text = typed::<Text<'_>>(value);
+        let text = text_of(value);
         if text.is_none() {
             fault = fault.or(Some(Fault::Member { name, expected: "a string" }));
         }
@@ -96,7 +96,7 @@ fn explain_meta(text: &str) -> Result<Result<Meta<'_>, &'static str>, Rejection>
     let Some(members) = object(text)? else {
         return Ok(Err("_meta"));
     };
-    let version = members.get(VERSION_KEY).and_then(|version| typed::<Text<'_>>(version));
+    let version = members.get(VERSION_KEY).and_then(|version| text_of(version));
     let capabilities = match members.get(CAPABILITIES_KEY) {
         None => None,
         Some(value) => object(value.get())?.map(|members| explain_capabilities(&members)),
@@ -110,8 +110,8 @@ fn explain_meta(text: &str) -> Result<Result<Meta<'_>, &'static str>, Rejection>
     }
     Ok(Ok(Meta {
         version,
-        capabilities: capabilities.map(Object),
-        log_level: members.get("io.modelcontextprotocol/logLevel").copied(),
+        capabilities,
+        log_level: members.get(LOG_LEVEL_KEY).copied(),
         progress_token: members.get("progressToken").copied(),
     }))
 }
@@ -121,21 +121,17 @@ fn explain_capabilities<'a>(members: &BTreeMap<String, &'a RawValue>) -> Capabil
     let nested = |name: &str| members.get(name).and_then(|value| object(value.get()).ok()?);
     let declared = |members: &BTreeMap<String, &RawValue>, name: &str| {
         let value = members.get(name)?;
-        object(value.get()).ok()?.map(|_| Object(Declared {}))
+        object(value.get()).ok()?.map(|_| Declared)
     };
     Capabilities {
         roots: declared(members, "roots"),
-        sampling: nested("sampling").map(|sampling| {
-            Object(Sampling {
-                context: declared(&sampling, "context"),
-                tools: declared(&sampling, "tools"),
-            })
+        sampling: nested("sampling").map(|sampling| Sampling {
+            context: declared(&sampling, "context"),
+            tools: declared(&sampling, "tools"),
         }),
-        elicitation: nested("elicitation").map(|elicitation| {
-            Object(Elicitation {
-                form: declared(&elicitation, "form"),
-                url: declared(&elicitation, "url"),
-            })
+        elicitation: nested("elicitation").map(|elicitation| Elicitation {
+            form: declared(&elicitation, "form"),
+            url: declared(&elicitation, "url"),
         }),
         extensions: nested("extensions").and_then(|_| members.get("extensions").copied()),
     }
@@ -181,6 +177,6 @@ fn object(text: &str) -> Result<Option<BTreeMap<String, &RawValue>>, Rejection> 
     }
 }
 
-fn typed<'a, T: Deserialize<'a>>(value: &'a RawValue) -> Option<T> {
-    serde_json::from_str(value.get()).ok()
+fn text_of(value: &RawValue) -> Option<Cow<'_, str>> {
+    TextSeed.deserialize(&mut serde_json::Deserializer::from_str(value.get())).ok()
 }

@@ -100,9 +100,9 @@ fn a_33_optional_keys_and_capabilities_of_the_wrong_type_are_ignored() {
             {"sampling":true,"roots":[],"elicitation":{"url":{},"form":7},"extensions":3}}}}"#;
     let params = read(body).params;
     assert_eq!(params.fault, None);
-    let capabilities = params.meta.unwrap().0.capabilities.unwrap().0;
+    let capabilities = params.meta.unwrap().capabilities.unwrap();
     assert!(capabilities.sampling.is_none() && capabilities.roots.is_none());
-    let elicitation = capabilities.elicitation.unwrap().0;
+    let elicitation = capabilities.elicitation.unwrap();
     assert!(elicitation.url.is_some() && elicitation.form.is_none());
     assert!(capabilities.extensions.is_none());
 }
@@ -141,5 +141,5 @@ fn escapes_in_names_are_resolved() {
     );
     let envelope = read(&body);
     assert_eq!(envelope.method, "tools/call");
-    assert_eq!(envelope.params.name, Some(Text("café".into())));
+    assert_eq!(envelope.params.name, Some("café".into()));
 }

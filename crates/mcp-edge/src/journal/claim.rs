@@ -38,7 +38,7 @@ enum ClaimState {
 
 /// What became of a claim.
 pub(crate) enum Claimed<'a> {
-    Replayed(Entry),
+    Replayed(Kind, Box<RawValue>),
     Fresh(Held<'a>),
 }
 
@@ -66,6 +66,14 @@ impl<'a> Future for Claim<'a> {
                     engine.fail(Fatal::Misuse(text));
                     return Poll::Pending;
                 }
+                match engine.next_in_line(self.key, self.kind, self.digest.as_ref()) {
+                    Some(Turn::Replayed(kind, value)) => {
+                        self.state = ClaimState::Done;
+                        return Poll::Ready(Claimed::Replayed(kind, value));
+                    }
+                    Some(_) => return Poll::Pending,
+                    None => {}
+                }
                 if !engine.claim(self.key) {
                     return Poll::Pending;
                 }
@@ -78,9 +86,9 @@ impl<'a> Future for Claim<'a> {
         };
         match engine.turn(self.key, self.kind, self.digest.as_ref(), since, cx.waker()) {
             Turn::Wait => Poll::Pending,
-            Turn::Replayed(entry) => {
+            Turn::Replayed(kind, value) => {
                 self.state = ClaimState::Done;
-                Poll::Ready(Claimed::Replayed(entry))
+                Poll::Ready(Claimed::Replayed(kind, value))
             }
             Turn::Fresh => {
                 self.state = ClaimState::Done;
@@ -142,7 +150,7 @@ impl Held<'_> {
 
     /// Remembers what happened.
     pub(crate) fn commit(self, kind: Kind, value: Box<RawValue>) {
-        let entry = Entry { key: self.key.to_owned(), kind, value, digest: None };
+        let entry = Entry { key: self.key.into(), kind, value, digest: None };
         self.call.engine().commit(entry);
     }
 
@@ -178,7 +186,7 @@ pub(crate) async fn ask(call: &Call, question: Question) -> Box<RawValue> {
     }
     let key = question.key.clone();
     match Claim::question(call, &key, question.kind, question.digest).await {
-        Claimed::Replayed(entry) => entry.value,
+        Claimed::Replayed(_, value) => value,
         Claimed::Fresh(held) => held.ask(question).await,
     }
 }

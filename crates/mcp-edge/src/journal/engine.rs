@@ -4,7 +4,8 @@
 //! poll of the handler [`Engine::settle`] says how to go on. Letters name the rules of the design.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
+    sync::Arc,
     task::Waker,
 };
 
@@ -34,8 +35,8 @@ pub(crate) struct Question {
     pub(crate) key: String,
     pub(crate) kind: Kind,
     pub(crate) digest: Digest,
-    /// `params` of the input request; roots have none.
-    pub(crate) params: Option<Box<RawValue>>,
+    /// JSON of the input request's `params`; roots have none.
+    pub(crate) params: Option<String>,
     /// What the client would have to declare, if it does not.
     pub(crate) missing: Option<Map<String, Value>>,
 }
@@ -56,7 +57,7 @@ pub(crate) enum Next {
 /// What a future learns about its key.
 pub(crate) enum Turn {
     /// The journal has it.
-    Replayed(Entry),
+    Replayed(Kind, Box<RawValue>),
     /// It happens now.
     Fresh,
     /// The journal is not used up and something else comes first (rule F).
@@ -77,9 +78,9 @@ pub(crate) struct Engine {
     cold_answers: BTreeMap<String, Box<RawValue>>,
     deadlines: BTreeMap<String, u64>,
     /// Keys whose futures resolved.
-    used: BTreeSet<String>,
+    used: HashSet<Arc<str>>,
     /// Keys whose futures are being awaited.
-    alive: BTreeSet<String>,
+    alive: HashSet<Arc<str>>,
     open: Vec<Question>,
     steps_in_flight: u32,
     /// Sleeps that are waited for, with their deadlines.
@@ -115,8 +116,8 @@ impl Engine {
             written: Vec::new(),
             cold_answers: BTreeMap::new(),
             deadlines: BTreeMap::new(),
-            used: BTreeSet::new(),
-            alive: BTreeSet::new(),
+            used: HashSet::new(),
+            alive: HashSet::new(),
             open: Vec::new(),
             steps_in_flight: 0,
             sleeping: Vec::new(),
@@ -266,11 +267,34 @@ impl Engine {
 
     /// Claims a key; false if that is misuse (rule L).
     pub(crate) fn claim(&mut self, key: &str) -> bool {
-        if self.used.contains(key) || !self.alive.insert(key.to_owned()) {
-            self.fail(Fatal::Misuse(format!("the key `{key}` is used twice in one call")));
-            return false;
+        if self.used.contains(key) || !self.alive.insert(key.into()) {
+            return self.twice(key);
         }
         true
+    }
+
+    /// The way of nearly every entry: it is next in line when it is asked for, so it is handed out
+    /// before its key is even claimed. `None` if that is not so.
+    pub(crate) fn next_in_line(
+        &mut self,
+        key: &str,
+        kind: Kind,
+        digest: Option<&Digest>,
+    ) -> Option<Turn> {
+        let fits = |head: &Entry| {
+            *head.key == *key && head.kind.answers(kind) && head.digest.as_ref() == digest
+        };
+        self.leftover.front().filter(|head| fits(head))?;
+        let entry = self.leftover.pop_front()?;
+        self.consumed = true;
+        self.wake_waiters();
+        if self.alive.contains(key) || !self.used.insert(Arc::clone(&entry.key)) {
+            self.twice(key);
+            return Some(Turn::Wait);
+        }
+        let turn = Turn::Replayed(entry.kind, entry.value.clone());
+        self.written.push(entry);
+        Some(turn)
     }
 
     /// Whose turn it is. `since` is when the future began to wait, in stalls.
@@ -285,8 +309,8 @@ impl Engine {
         let stalled = self.stalls > since;
         let position = match self.leftover.front() {
             None => return Turn::Fresh,
-            Some(head) if head.key == key => Some(0),
-            Some(_) if stalled => self.leftover.iter().position(|entry| entry.key == key),
+            Some(head) if *head.key == *key => Some(0),
+            Some(_) if stalled => self.leftover.iter().position(|entry| *entry.key == *key),
             Some(_) => {
                 self.waiters.push(waker.clone());
                 return Turn::Wait;
@@ -308,9 +332,10 @@ impl Engine {
             tracing::warn!(key, "the question changed since it was answered; asking again");
             return self.turn(key, kind, digest, since, waker);
         }
-        self.written.push(entry.clone());
         self.resolve(key);
-        Turn::Replayed(entry)
+        let turn = Turn::Replayed(entry.kind, entry.value.clone());
+        self.written.push(entry);
+        turn
     }
 
     pub(crate) const fn stalls(&self) -> u64 {
@@ -328,7 +353,7 @@ impl Engine {
 
     /// Remembers a result and closes its key.
     pub(crate) fn commit(&mut self, entry: Entry) {
-        self.deadlines.remove(&entry.key);
+        self.deadlines.remove(&*entry.key);
         self.resolve(&entry.key);
         self.written.push(entry);
     }
@@ -343,7 +368,7 @@ impl Engine {
     pub(crate) fn ask(&mut self, question: Question) -> Option<Box<RawValue>> {
         if let Some(value) = self.cold_answers.remove(&question.key) {
             self.commit(Entry {
-                key: question.key,
+                key: question.key.into(),
                 kind: question.kind,
                 value: value.clone(),
                 digest: Some(question.digest),
@@ -365,7 +390,7 @@ impl Engine {
     /// Takes back an answer that does not fit its question, so that it is asked again.
     pub(crate) fn retract(&mut self, key: &str) {
         self.used.remove(key);
-        self.written.retain(|entry| entry.key != key);
+        self.written.retain(|entry| *entry.key != *key);
     }
 
     /// The one stored deadline of a sleep (rule C).
@@ -409,6 +434,11 @@ impl Engine {
         if let Some(key) = self.alive.take(key) {
             self.used.insert(key);
         }
+    }
+
+    fn twice(&mut self, key: &str) -> bool {
+        self.fail(Fatal::Misuse(format!("the key `{key}` is used twice in one call")));
+        false
     }
 
     fn wake_waiters(&mut self) {

@@ -1,8 +1,11 @@
 //! What a journal holds.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, Visitor},
+};
 use serde_json::value::RawValue;
 
 use crate::platform::Timestamp;
@@ -40,8 +43,8 @@ pub(crate) type Digest = [u8; 16];
 /// One remembered effect.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    #[serde(rename = "k")]
-    pub(crate) key: String,
+    #[serde(rename = "k", serialize_with = "write_key", deserialize_with = "read_key")]
+    pub(crate) key: Arc<str>,
     #[serde(rename = "t")]
     pub(crate) kind: Kind,
     /// The value as the handler got it: always the round-tripped one.
@@ -109,7 +112,7 @@ impl Journal {
         for question in std::mem::take(&mut self.open) {
             match answers.remove(&question.key) {
                 Some(value) => self.entries.push(Entry {
-                    key: question.key,
+                    key: question.key.into(),
                     kind: question.kind,
                     value,
                     digest: Some(question.digest),
@@ -122,6 +125,28 @@ impl Journal {
     /// The key of the largest entry, for the log.
     pub(crate) fn largest(&self) -> Option<&str> {
         let largest = self.entries.iter().max_by_key(|entry| entry.value.get().len());
-        largest.map(|entry| entry.key.as_str())
+        largest.map(|entry| &*entry.key)
     }
+}
+
+// Without serde's feature `rc`, which would be turned on for the whole of a user's program.
+
+fn write_key<S: Serializer>(key: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(key)
+}
+
+fn read_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    struct KeyVisitor;
+    impl Visitor<'_> for KeyVisitor {
+        type Value = Arc<str>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a key")
+        }
+
+        fn visit_str<E: de::Error>(self, key: &str) -> Result<Arc<str>, E> {
+            Ok(key.into())
+        }
+    }
+    deserializer.deserialize_str(KeyVisitor)
 }

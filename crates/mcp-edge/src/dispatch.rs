@@ -1,0 +1,432 @@
+//! From a sound request to the handler that it names, and to the journal that it carries.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use bytes::Bytes;
+use http::Response;
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    admission::{Admission, mismatch},
+    body::Body,
+    call::{Call, Capability, ClientCapabilities, Output},
+    canonical,
+    cx::Cx,
+    envelope::{Meta, Params},
+    error::RequestError,
+    execution::{self, Execution},
+    handler::CompletionRequest,
+    invoke::{Invoked, Location},
+    journal::{
+        engine::Engine,
+        entry::{Journal, Kind},
+        run::Run,
+    },
+    options::{Completers, Policy},
+    outbox::Outbox,
+    param_headers,
+    platform::Timestamp,
+    protocol::{Completion, ElicitResult, LogLevel, RootsResult, SampleResult},
+    rejection::{HeaderFault, Rejection},
+    server::{ResourceEntry, TemplateEntry},
+    token::{Binding, State},
+    uri,
+};
+
+/// A request that passed the checks which all methods share.
+pub(crate) struct Incoming<'r> {
+    pub(crate) id: &'r str,
+    pub(crate) params: &'r Params<'r>,
+    pub(crate) meta: &'r Meta<'r>,
+    pub(crate) level: Option<LogLevel>,
+    pub(crate) body: &'r Bytes,
+}
+
+/// What is called, and what a state is bound to besides the caller.
+struct Target<'r> {
+    method: &'static str,
+    name: &'r Arc<str>,
+    arguments: Option<&'r RawValue>,
+    policy: &'r Policy,
+    /// Whether the method may answer with questions (MRTR-02).
+    may_ask: bool,
+}
+
+/// How a call begins.
+enum Begin {
+    Run(Arc<Call>),
+    /// The work of a newer version goes back to the client.
+    GivenBack(Response<Body>),
+}
+
+impl Admission<'_> {
+    pub(crate) async fn call_tool(
+        &self,
+        incoming: &Incoming<'_>,
+    ) -> Result<Response<Body>, Rejection> {
+        let name = required(incoming.params.name.as_deref(), "name")?;
+        let arguments = object(incoming.params.arguments, "arguments")?;
+        let Some(tool) = self.server.definition().tools.get(name) else {
+            return Err(Rejection::params("Unknown tool"));
+        };
+        if !tool.headers.is_empty() {
+            let text = arguments.map_or("{}", RawValue::get);
+            let values: Value = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+            param_headers::check(&tool.headers, &values, self.headers)
+                .map_err(|header| mismatch(header.clone(), HeaderFault::Mismatch))?;
+        }
+        if tool.policy.requires_task {
+            // A-46: before anything of it runs.
+            return Err(capabilities(incoming).missing(Capability::Tasks).map_or_else(
+                || Rejection::internal(format_args!("tool `{name}` needs a task store")),
+                execution::missing,
+            ));
+        }
+        let (policy, name) = (&tool.policy, &tool.name);
+        let target = Target { method: "tools/call", name, arguments, policy, may_ask: true };
+        let call = match self.begin(incoming, &target).await? {
+            Begin::Run(call) => call,
+            Begin::GivenBack(response) => return Ok(response),
+        };
+        let arguments = match arguments {
+            Some(arguments) => arguments,
+            // TOOL-10: absent is `{}`.
+            None => serde_json::from_str("{}").map_err(|error| unreadable(&error))?,
+        };
+        let invoked = tool.handler.invoke(Cx::new(Arc::clone(&call)), arguments);
+        self.run(incoming, call, invoked, &target, None).await
+    }
+
+    pub(crate) async fn get_prompt(
+        &self,
+        incoming: &Incoming<'_>,
+    ) -> Result<Response<Body>, Rejection> {
+        let name = required(incoming.params.name.as_deref(), "name")?;
+        let arguments = object(incoming.params.arguments, "arguments")?;
+        let Some(prompt) = self.server.definition().prompts.get(name) else {
+            return Err(Rejection::params("Unknown prompt"));
+        };
+        let values = strings(arguments, "arguments")?;
+        if let Some(missing) = prompt.required.iter().find(|name| !values.contains_key(*name)) {
+            return Err(Rejection::params(format!("Missing argument `{missing}`")));
+        }
+        let (policy, name) = (&prompt.policy, &prompt.name);
+        let target = Target { method: "prompts/get", name, arguments, policy, may_ask: true };
+        let call = match self.begin(incoming, &target).await? {
+            Begin::Run(call) => call,
+            Begin::GivenBack(response) => return Ok(response),
+        };
+        let invoked = prompt.handler.invoke(Cx::new(Arc::clone(&call)), values);
+        self.run(incoming, call, invoked, &target, None).await
+    }
+
+    pub(crate) async fn read_resource(
+        &self,
+        incoming: &Incoming<'_>,
+    ) -> Result<Response<Body>, Rejection> {
+        let uri = required(incoming.params.uri.as_deref(), "uri")?;
+        if !uri::is_uri(uri) {
+            return Err(Rejection::params("params.uri must be an absolute URI (RFC 3986)"));
+        }
+        let Some((resource, variables)) = self.find_resource(uri) else {
+            return Err(Rejection::Failed(RequestError::not_found(uri)));
+        };
+        let (policy, name) = (&resource.policy, &Arc::from(uri));
+        let target =
+            Target { method: "resources/read", name, arguments: None, policy, may_ask: true };
+        let call = match self.begin(incoming, &target).await? {
+            Begin::Run(call) => call,
+            Begin::GivenBack(response) => return Ok(response),
+        };
+        let location = Location { uri, variables };
+        let invoked = resource.handler.invoke(Cx::new(Arc::clone(&call)), location);
+        // MRTR-26: what was read with the help of answers is nobody else's.
+        let retried = call.engine().round() > 0;
+        let cache = if retried { Default::default() } else { resource.cache };
+        let read = execution::Read { mime_type: resource.mime_type.clone(), cache };
+        self.run(incoming, call, invoked, &target, Some(read)).await
+    }
+
+    pub(crate) async fn complete(
+        &self,
+        incoming: &Incoming<'_>,
+    ) -> Result<Response<Body>, Rejection> {
+        #[derive(Deserialize)]
+        struct Argument {
+            name: String,
+            value: String,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(default)]
+        struct Context {
+            arguments: BTreeMap<String, String>,
+        }
+        let params = incoming.params;
+        let reference: Reference = typed(params.r#ref, "ref")?;
+        let argument: Argument = typed(params.argument, "argument")?;
+        let context: Context = match params.context {
+            Some(_) => typed(params.context, "context")?,
+            None => Context::default(),
+        };
+        let completers = self.find_completers(&reference, &argument.name)?;
+        let policy = Policy::default();
+        let target = Target {
+            method: "completion/complete",
+            name: &Arc::from(argument.name.as_str()),
+            arguments: None,
+            policy: &policy,
+            may_ask: false,
+        };
+        let engine = Engine::first(policy.version, self.platform.now());
+        let call = self.call(incoming, &target, engine);
+        let invoked = match completers.get(&argument.name) {
+            Some(completer) => {
+                let request = CompletionRequest::new(argument.value, context.arguments);
+                completer.invoke(Cx::new(Arc::clone(&call)), request)
+            }
+            None => Invoked::Answered(Ok(Output::Completion(Completion::default()))),
+        };
+        self.run(incoming, call, invoked, &target, None).await
+    }
+
+    fn find_resource(&self, uri: &str) -> Option<(&ResourceEntry, Vec<(String, String)>)> {
+        let definition = self.server.definition();
+        if let Some(resource) = definition.resources.get(uri) {
+            return Some((resource, Vec::new()));
+        }
+        definition.templates.iter().find_map(|entry| {
+            let variables = entry.template.matches(uri)?;
+            Some((&entry.read, variables))
+        })
+    }
+
+    /// The completers of what is referred to, if it has the argument (COMP-04).
+    fn find_completers(
+        &self,
+        reference: &Reference,
+        argument: &str,
+    ) -> Result<&Completers, Rejection> {
+        let definition = self.server.definition();
+        let found = match (reference.r#type.as_str(), &reference.name, &reference.uri) {
+            ("ref/prompt", Some(name), _) => definition.prompts.get(name).map(|prompt| {
+                let known = prompt.arguments.iter().any(|name| name == argument);
+                (known, &prompt.completers)
+            }),
+            ("ref/resource", _, Some(uri)) => {
+                let matching = |entry: &&TemplateEntry| entry.template.matches(uri).is_some();
+                let by_uri = || definition.templates.iter().find(matching);
+                definition.templates.get(uri).or_else(by_uri).map(|entry| {
+                    let known = entry.template.variables().any(|name| name == argument);
+                    (known, &entry.completers)
+                })
+            }
+            _ => return Err(Rejection::params("params.ref must be a ref/prompt or ref/resource")),
+        };
+        match found {
+            None => Err(Rejection::params("params.ref names nothing that is here")),
+            Some((false, _)) => {
+                Err(Rejection::params("params.argument.name is not an argument of it"))
+            }
+            Some((true, completers)) => Ok(completers),
+        }
+    }
+
+    /// Takes up the journal that the request carries, or begins a new one (MRTR-09 to MRTR-24).
+    async fn begin(
+        &self,
+        incoming: &Incoming<'_>,
+        target: &Target<'_>,
+    ) -> Result<Begin, Rejection> {
+        let now = self.platform.now();
+        let params = incoming.params;
+        if params.input_responses.is_none() && params.request_state.is_none() {
+            let engine = self.with_rules(Engine::first(target.policy.version, now), now);
+            return Ok(Begin::Run(self.call(incoming, target, engine)));
+        }
+        let mut answers: BTreeMap<String, Box<RawValue>> = match params.input_responses {
+            None => BTreeMap::new(),
+            Some(_) => typed(params.input_responses, "inputResponses")?,
+        };
+        let Some(token) = params.request_state.as_deref() else {
+            let cold = if target.policy.answers_need_state { BTreeMap::new() } else { answers };
+            let engine = Engine::first(target.policy.version, now).with_cold_answers(cold);
+            return Ok(Begin::Run(self.call(incoming, target, self.with_rules(engine, now))));
+        };
+        let binding = self.binding(target)?;
+        let state = State::open(token, self.server, self.platform.as_ref(), binding).await?;
+        let State { mut journal, mut carried, .. } = state;
+        answers.retain(|key, _| journal.open.iter().any(|question| question.key == *key));
+        check_answers(&journal, &answers)?;
+        carried.append(&mut answers);
+        if !target.policy.accepts(journal.version) {
+            if journal.version < target.policy.version {
+                return Err(Rejection::params(format!(
+                    "`{}` changed since it asked (version {} is no longer accepted); call it anew",
+                    target.name, journal.version
+                )));
+            }
+            journal.round += 1;
+            let state = State::new(journal, carried, now, self.server.limits().state_ttl);
+            return self.give_back(incoming.id, &state, target).await;
+        }
+        journal.answer(&mut carried);
+        let engine = Engine::resume(journal, target.policy.version, now);
+        Ok(Begin::Run(self.call(incoming, target, self.with_rules(engine, now))))
+    }
+
+    /// Answers with nothing but a state, sealed again with the answers that came: the client
+    /// retries, and an instance that knows the newer version takes it up (MRTR-23).
+    async fn give_back(
+        &self,
+        id: &str,
+        state: &State,
+        target: &Target<'_>,
+    ) -> Result<Begin, Rejection> {
+        execution::check_round(self.server, target.name, state.journal.round)?;
+        let binding = self.binding(target)?;
+        let token = state.seal(self.server, self.platform.as_ref(), binding).await?;
+        let result = execution::input_required(self.server, &[], &token);
+        Ok(Begin::GivenBack(self.json(id, &result)))
+    }
+
+    fn binding<'b>(&'b self, target: &Target<'b>) -> Result<Binding<'b>, Rejection> {
+        Ok(Binding {
+            purpose: "state",
+            principal: &self.principal,
+            method: target.method,
+            name: target.name.as_bytes(),
+            arguments: canonical::digest_json(target.arguments.map(RawValue::get))
+                .map_err(|error| unreadable(&error))?,
+        })
+    }
+
+    fn with_rules(&self, engine: Engine, now: Timestamp) -> Engine {
+        let until = now + self.server.limits().inline_sleep;
+        let until = self.platform.deadline().map_or(until, |deadline| deadline.min(until));
+        engine.with_rules(self.server.services().deny_replay_lints, until)
+    }
+
+    fn call(&self, incoming: &Incoming<'_>, target: &Target<'_>, engine: Engine) -> Arc<Call> {
+        let token = incoming.meta.progress_token.filter(|token| is_token(token.get()));
+        let level = incoming.level.filter(|_| self.server.definition().logging);
+        if !self.accept.sse && (token.is_some() || level.is_some()) {
+            tracing::debug!("the client asked for notifications and accepts JSON alone");
+        }
+        let part = |value: &RawValue| incoming.body.slice_ref(value.get().as_bytes());
+        Arc::new(Call {
+            server: self.server.clone(),
+            platform: Arc::clone(&self.platform),
+            principal: Arc::clone(&self.principal),
+            capabilities: capabilities(incoming),
+            name: Arc::clone(target.name),
+            may_ask: target.may_ask,
+            deadline: self.platform.deadline(),
+            outbox: if self.accept.sse {
+                Outbox::new(token.map(part), level).into()
+            } else {
+                Outbox::default().into()
+            },
+            engine: engine.into(),
+        })
+    }
+
+    async fn run(
+        &self,
+        incoming: &Incoming<'_>,
+        call: Arc<Call>,
+        invoked: Invoked,
+        target: &Target<'_>,
+        read: Option<execution::Read>,
+    ) -> Result<Response<Body>, Rejection> {
+        let part = |text: &str| incoming.body.slice_ref(text.as_bytes());
+        let timeout = target.policy.timeout;
+        let execution = Execution {
+            id: part(incoming.id),
+            method: target.method,
+            arguments: target.arguments.map(|arguments| part(arguments.get())),
+            read,
+            timeout: timeout.unwrap_or_else(|| self.server.limits().call_timeout),
+            accept: self.accept,
+        };
+        match invoked {
+            Invoked::Answered(outcome) => execution.answer(&call, outcome),
+            Invoked::Running(handler) => execution.respond(Run::new(call, handler)).await,
+        }
+    }
+}
+
+/// What a completion is for (COMP-02).
+#[derive(Deserialize)]
+struct Reference {
+    r#type: String,
+    name: Option<String>,
+    uri: Option<String>,
+}
+
+fn capabilities(incoming: &Incoming<'_>) -> ClientCapabilities {
+    let declared = incoming.meta.capabilities.as_ref();
+    declared
+        .map_or_else(Default::default, |declared| ClientCapabilities::new(declared, incoming.body))
+}
+
+/// Whether a progress token is a string or an integer; others are ignored (PROG-09).
+fn is_token(json: &str) -> bool {
+    json.starts_with('"') || json.parse::<i64>().is_ok() || json.parse::<u64>().is_ok()
+}
+
+/// Answers that are no answers of their kind are protocol-level garbage (MRTR-19).
+fn check_answers(
+    journal: &Journal,
+    answers: &BTreeMap<String, Box<RawValue>>,
+) -> Result<(), Rejection> {
+    for question in &journal.open {
+        let Some(answer) = answers.get(&question.key) else { continue };
+        let text = answer.get();
+        let sound = match question.kind {
+            Kind::Sampling => serde_json::from_str::<SampleResult>(text).is_ok(),
+            Kind::Roots => serde_json::from_str::<RootsResult>(text).is_ok(),
+            _ => serde_json::from_str::<ElicitResult>(text)
+                .is_ok_and(|answer| answer.check().is_ok()),
+        };
+        if !sound {
+            return Err(bad_answer(&question.key));
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn bad_answer(key: &str) -> Rejection {
+    Rejection::params(format!("params.inputResponses[{key:?}] is not an answer to its question"))
+}
+
+fn required<'p>(value: Option<&'p str>, name: &str) -> Result<&'p str, Rejection> {
+    value.ok_or_else(|| Rejection::params(format!("params.{name} is missing")))
+}
+
+fn object<'a>(value: Option<&'a RawValue>, name: &str) -> Result<Option<&'a RawValue>, Rejection> {
+    if value.is_some_and(|value| !value.get().starts_with('{')) {
+        return Err(Rejection::params(format!("params.{name} must be an object")));
+    }
+    Ok(value)
+}
+
+fn strings(value: Option<&RawValue>, name: &str) -> Result<BTreeMap<String, String>, Rejection> {
+    match value {
+        None => Ok(BTreeMap::new()),
+        Some(value) => serde_json::from_str(value.get())
+            .map_err(|_| Rejection::params(format!("params.{name} must be an object of strings"))),
+    }
+}
+
+fn typed<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>, name: &str) -> Result<T, Rejection> {
+    let Some(value) = object(value, name)? else {
+        return Err(Rejection::params(format!("params.{name} is missing")));
+    };
+    serde_json::from_str(value.get())
+        .map_err(|_| Rejection::params(format!("params.{name} has missing or ill-typed members")))
+}
+
+fn unreadable(error: &serde_json::Error) -> Rejection {
+    Rejection::params(format!("params.arguments cannot be read: {error}"))
+}
