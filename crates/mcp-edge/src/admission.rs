@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
-use serde_json::value::RawValue;
 
 use crate::{
     MODERN_VERSIONS,
@@ -254,8 +253,7 @@ fn check_meta<'p, 'a>(params: &'p Params<'a>) -> Result<&'p Meta<'a>, Rejection>
 
 /// Step 20: the level, if one is asked for (LOG-06).
 fn log_level(meta: &Meta<'_>) -> Result<Option<LogLevel>, Rejection> {
-    let level = |level: &RawValue| serde_json::from_str(level.get());
-    meta.log_level.map(level).transpose().map_err(|_| {
+    meta.log_level.map(serde_json::from_str).transpose().map_err(|_| {
         Rejection::params("params._meta[\"io.modelcontextprotocol/logLevel\"] is not a log level")
     })
 }

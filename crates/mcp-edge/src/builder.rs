@@ -526,11 +526,7 @@ impl ServerBuilder {
 
     // The non-generic halves.
 
-    fn add_tool(
-        &mut self,
-        mut options: ToolOptions,
-        handler: Arc<dyn for<'a> Invoke<&'a serde_json::value::RawValue>>,
-    ) {
+    fn add_tool(&mut self, mut options: ToolOptions, handler: Arc<dyn for<'a> Invoke<&'a str>>) {
         self.faults.append(&mut options.check());
         let tool = options.definition;
         let name = tool.name.clone();

@@ -146,9 +146,7 @@ impl ClientCapabilities {
             sampling: sampling.is_some(),
             sampling_context: sampling.is_some_and(|sampling| sampling.context.is_some()),
             sampling_tools: sampling.is_some_and(|sampling| sampling.tools.is_some()),
-            extensions: declared
-                .extensions
-                .map(|extensions| body.slice_ref(extensions.get().as_bytes())),
+            extensions: declared.extensions.map(|extensions| body.slice_ref(extensions.as_bytes())),
         }
     }
 

@@ -47,7 +47,8 @@ pub(crate) struct Incoming<'r> {
 struct Target<'r> {
     method: &'static str,
     name: &'r Arc<str>,
-    arguments: Option<&'r RawValue>,
+    /// JSON.
+    arguments: Option<&'r str>,
     policy: &'r Policy,
     /// Whether the method may answer with questions (MRTR-02).
     may_ask: bool,
@@ -71,7 +72,7 @@ impl Admission<'_> {
             return Err(Rejection::params("Unknown tool"));
         };
         if !tool.headers.is_empty() {
-            let text = arguments.map_or("{}", RawValue::get);
+            let text = arguments.unwrap_or("{}");
             let values: Value = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
             param_headers::check(&tool.headers, &values, self.headers)
                 .map_err(|header| mismatch(header.clone(), HeaderFault::Mismatch))?;
@@ -89,12 +90,8 @@ impl Admission<'_> {
             Begin::Run(call) => call,
             Begin::GivenBack(response) => return Ok(response),
         };
-        let arguments = match arguments {
-            Some(arguments) => arguments,
-            // TOOL-10: absent is `{}`.
-            None => serde_json::from_str("{}").map_err(|error| unreadable(&error))?,
-        };
-        let invoked = tool.handler.invoke(Cx::new(Arc::clone(&call)), arguments);
+        // TOOL-10: absent is `{}`.
+        let invoked = tool.handler.invoke(Cx::new(Arc::clone(&call)), arguments.unwrap_or("{}"));
         self.run(incoming, call, invoked, &target, None).await
     }
 
@@ -296,7 +293,7 @@ impl Admission<'_> {
             principal: &self.principal,
             method: target.method,
             name: target.name.as_bytes(),
-            arguments: canonical::digest_json(target.arguments.map(RawValue::get))
+            arguments: canonical::digest_json(target.arguments)
                 .map_err(|error| unreadable(&error))?,
         })
     }
@@ -308,12 +305,12 @@ impl Admission<'_> {
     }
 
     fn call(&self, incoming: &Incoming<'_>, target: &Target<'_>, engine: Engine) -> Arc<Call> {
-        let token = incoming.meta.progress_token.filter(|token| is_token(token.get()));
+        let token = incoming.meta.progress_token.filter(|token| is_token(token));
         let level = incoming.level.filter(|_| self.server.definition().logging);
         if !self.accept.sse && (token.is_some() || level.is_some()) {
             tracing::debug!("the client asked for notifications and accepts JSON alone");
         }
-        let part = |value: &RawValue| incoming.body.slice_ref(value.get().as_bytes());
+        let part = |json: &str| incoming.body.slice_ref(json.as_bytes());
         Arc::new(Call {
             server: self.server.clone(),
             platform: Arc::clone(&self.platform),
@@ -339,12 +336,12 @@ impl Admission<'_> {
         target: &Target<'_>,
         read: Option<execution::Read>,
     ) -> Result<Response<Body>, Rejection> {
-        let part = |text: &str| incoming.body.slice_ref(text.as_bytes());
+        let part = |json: &str| incoming.body.slice_ref(json.as_bytes());
         let timeout = target.policy.timeout;
         let execution = Execution {
             id: part(incoming.id),
             method: target.method,
-            arguments: target.arguments.map(|arguments| part(arguments.get())),
+            arguments: target.arguments.map(part),
             read,
             timeout: timeout.unwrap_or_else(|| self.server.limits().call_timeout),
             accept: self.accept,
@@ -404,26 +401,26 @@ fn required<'p>(value: Option<&'p str>, name: &str) -> Result<&'p str, Rejection
     value.ok_or_else(|| Rejection::params(format!("params.{name} is missing")))
 }
 
-fn object<'a>(value: Option<&'a RawValue>, name: &str) -> Result<Option<&'a RawValue>, Rejection> {
-    if value.is_some_and(|value| !value.get().starts_with('{')) {
+fn object<'a>(json: Option<&'a str>, name: &str) -> Result<Option<&'a str>, Rejection> {
+    if json.is_some_and(|json| !json.starts_with('{')) {
         return Err(Rejection::params(format!("params.{name} must be an object")));
     }
-    Ok(value)
+    Ok(json)
 }
 
-fn strings(value: Option<&RawValue>, name: &str) -> Result<BTreeMap<String, String>, Rejection> {
-    match value {
+fn strings(json: Option<&str>, name: &str) -> Result<BTreeMap<String, String>, Rejection> {
+    match json {
         None => Ok(BTreeMap::new()),
-        Some(value) => serde_json::from_str(value.get())
+        Some(json) => serde_json::from_str(json)
             .map_err(|_| Rejection::params(format!("params.{name} must be an object of strings"))),
     }
 }
 
-fn typed<'a, T: Deserialize<'a>>(value: Option<&'a RawValue>, name: &str) -> Result<T, Rejection> {
-    let Some(value) = object(value, name)? else {
+fn typed<'a, T: Deserialize<'a>>(json: Option<&'a str>, name: &str) -> Result<T, Rejection> {
+    let Some(json) = object(json, name)? else {
         return Err(Rejection::params(format!("params.{name} is missing")));
     };
-    serde_json::from_str(value.get())
+    serde_json::from_str(json)
         .map_err(|_| Rejection::params(format!("params.{name} has missing or ill-typed members")))
 }
 

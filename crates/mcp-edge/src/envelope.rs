@@ -1,17 +1,11 @@
-//! The body of a request, read in one strict pass that borrows from it.
+//! The body of a request, read in one strict pass that borrows from it. Raw JSON is `&str`.
 //!
 //! The good path pays for nothing but itself: whatever that pass cannot read is read once more by
 //! [`explain`], only to find out what to say.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
-use serde::{
-    Deserializer,
-    de::{self, DeserializeSeed, IgnoredAny, MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
-
-use crate::rejection::Rejection;
+use crate::{rejection::Rejection, scan::Scanner};
 
 mod explain;
 
@@ -34,14 +28,14 @@ pub(crate) struct Params<'a> {
     pub(crate) meta: Option<Meta<'a>>,
     pub(crate) name: Option<Cow<'a, str>>,
     pub(crate) uri: Option<Cow<'a, str>>,
-    pub(crate) arguments: Option<&'a RawValue>,
+    pub(crate) arguments: Option<&'a str>,
     pub(crate) cursor: Option<Cow<'a, str>>,
-    pub(crate) input_responses: Option<&'a RawValue>,
+    pub(crate) input_responses: Option<&'a str>,
     pub(crate) request_state: Option<Cow<'a, str>>,
-    pub(crate) notifications: Option<&'a RawValue>,
-    pub(crate) r#ref: Option<&'a RawValue>,
-    pub(crate) argument: Option<&'a RawValue>,
-    pub(crate) context: Option<&'a RawValue>,
+    pub(crate) notifications: Option<&'a str>,
+    pub(crate) r#ref: Option<&'a str>,
+    pub(crate) argument: Option<&'a str>,
+    pub(crate) context: Option<&'a str>,
     /// The version that a legacy `initialize` asks for.
     pub(crate) protocol_version: Option<Cow<'a, str>>,
     /// What the strict pass could not read.
@@ -62,8 +56,8 @@ pub(crate) enum Fault {
 pub(crate) struct Meta<'a> {
     pub(crate) version: Option<Cow<'a, str>>,
     pub(crate) capabilities: Option<Capabilities<'a>>,
-    pub(crate) log_level: Option<&'a RawValue>,
-    pub(crate) progress_token: Option<&'a RawValue>,
+    pub(crate) log_level: Option<&'a str>,
+    pub(crate) progress_token: Option<&'a str>,
 }
 
 /// `ClientCapabilities` as far as the core looks at them (META-15).
@@ -72,7 +66,7 @@ pub(crate) struct Capabilities<'a> {
     pub(crate) roots: Option<Declared>,
     pub(crate) sampling: Option<Sampling>,
     pub(crate) elicitation: Option<Elicitation>,
-    pub(crate) extensions: Option<&'a RawValue>,
+    pub(crate) extensions: Option<&'a str>,
 }
 
 /// A capability without settings that matter here.
@@ -101,10 +95,7 @@ impl<'a> Envelope<'a> {
             let fault = "the body is not UTF-8".to_owned();
             return Err((Rejection::Unreadable { fault }, None));
         };
-        let mut message = Message::default();
-        let mut json = serde_json::Deserializer::from_str(text);
-        let read = Fill(&mut message).deserialize(&mut json).and_then(|()| json.end());
-        match read.ok().and_then(|()| message.into_envelope()) {
+        match read(text).and_then(Message::into_envelope) {
             Some(envelope) => Ok(envelope),
             None => explain::explain(text),
         }
@@ -116,7 +107,7 @@ impl<'a> Envelope<'a> {
 struct Message<'a> {
     jsonrpc: Option<Cow<'a, str>>,
     method: Option<Cow<'a, str>>,
-    id: Option<&'a RawValue>,
+    id: Option<&'a str>,
     params: Option<Params<'a>>,
     /// It has a member of a response.
     is_response: bool,
@@ -127,194 +118,112 @@ impl<'a> Message<'a> {
         if self.jsonrpc? != "2.0" || self.is_response {
             return None;
         }
-        let id = self.id.map(RawValue::get);
-        if id.is_some_and(|id| !is_id(id)) {
+        if self.id.is_some_and(|id| !is_id(id)) {
             return None;
         }
-        Some(Envelope { id, method: self.method?, params: self.params.unwrap_or_default() })
+        Some(Envelope {
+            id: self.id,
+            method: self.method?,
+            params: self.params.unwrap_or_default(),
+        })
     }
 }
 
-/// What reads the members of one kind of object into place.
-///
-/// Values are read where they will stay rather than returned: the good path moves nothing large.
-trait Members<'de> {
-    fn member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error>;
-}
+// The strict pass. Whatever is not as it should be ends it: a member of another type, a member that
+// occurs twice, a key with escapes.
 
-impl<'de> Members<'de> for Message<'de> {
-    fn member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
-        match key {
-            "jsonrpc" => text(&mut self.jsonrpc, map),
-            "method" => text(&mut self.method, map),
-            "id" => raw(&mut self.id, map),
-            "params" => object(&mut self.params, map),
-            "result" | "error" => {
-                self.is_response = true;
-                skip(map)
-            }
-            _ => skip(map),
+fn read(text: &str) -> Option<Message<'_>> {
+    let mut message = Message::default();
+    let mut scanner = Scanner::new(text);
+    scanner.object(|scanner, key| match key {
+        "jsonrpc" => once(&mut message.jsonrpc, scanner.string()?),
+        "method" => once(&mut message.method, scanner.string()?),
+        "id" => once(&mut message.id, scanner.value()?),
+        "params" => once(&mut message.params, read_params(scanner)?),
+        "result" | "error" => {
+            message.is_response = true;
+            skip(scanner)
         }
-    }
+        _ => skip(scanner),
+    })?;
+    scanner.end()?;
+    Some(message)
 }
 
-impl<'de> Members<'de> for Params<'de> {
-    fn member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
-        match key {
-            "_meta" => object(&mut self.meta, map),
-            "name" => text(&mut self.name, map),
-            "uri" => text(&mut self.uri, map),
-            "arguments" => raw(&mut self.arguments, map),
-            "cursor" => text(&mut self.cursor, map),
-            "inputResponses" => raw(&mut self.input_responses, map),
-            "requestState" => text(&mut self.request_state, map),
-            "notifications" => raw(&mut self.notifications, map),
-            "ref" => raw(&mut self.r#ref, map),
-            "argument" => raw(&mut self.argument, map),
-            "context" => raw(&mut self.context, map),
-            "protocolVersion" => text(&mut self.protocol_version, map),
-            _ => skip(map),
+fn read_params<'a>(scanner: &mut Scanner<'a>) -> Option<Params<'a>> {
+    let mut params = Params::default();
+    scanner.object(|scanner, key| match key {
+        "_meta" => once(&mut params.meta, read_meta(scanner)?),
+        "name" => once(&mut params.name, scanner.string()?),
+        "uri" => once(&mut params.uri, scanner.string()?),
+        "arguments" => once(&mut params.arguments, scanner.value()?),
+        "cursor" => once(&mut params.cursor, scanner.string()?),
+        "inputResponses" => once(&mut params.input_responses, scanner.value()?),
+        "requestState" => once(&mut params.request_state, scanner.string()?),
+        "notifications" => once(&mut params.notifications, scanner.value()?),
+        "ref" => once(&mut params.r#ref, scanner.value()?),
+        "argument" => once(&mut params.argument, scanner.value()?),
+        "context" => once(&mut params.context, scanner.value()?),
+        "protocolVersion" => once(&mut params.protocol_version, scanner.string()?),
+        _ => skip(scanner),
+    })?;
+    Some(params)
+}
+
+fn read_meta<'a>(scanner: &mut Scanner<'a>) -> Option<Meta<'a>> {
+    let mut meta = Meta::default();
+    scanner.object(|scanner, key| match key {
+        VERSION_KEY => once(&mut meta.version, scanner.string()?),
+        CAPABILITIES_KEY => once(&mut meta.capabilities, read_capabilities(scanner)?),
+        LOG_LEVEL_KEY => once(&mut meta.log_level, scanner.value()?),
+        "progressToken" => once(&mut meta.progress_token, scanner.value()?),
+        _ => skip(scanner),
+    })?;
+    Some(meta)
+}
+
+fn read_capabilities<'a>(scanner: &mut Scanner<'a>) -> Option<Capabilities<'a>> {
+    let mut capabilities = Capabilities::default();
+    scanner.object(|scanner, key| match key {
+        "roots" => once(&mut capabilities.roots, read_declared(scanner)?),
+        "sampling" => {
+            let mut sampling = Sampling::default();
+            scanner.object(|scanner, key| match key {
+                "context" => once(&mut sampling.context, read_declared(scanner)?),
+                "tools" => once(&mut sampling.tools, read_declared(scanner)?),
+                _ => skip(scanner),
+            })?;
+            once(&mut capabilities.sampling, sampling)
         }
-    }
-}
-
-impl<'de> Members<'de> for Meta<'de> {
-    fn member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
-        match key {
-            VERSION_KEY => text(&mut self.version, map),
-            CAPABILITIES_KEY => object(&mut self.capabilities, map),
-            LOG_LEVEL_KEY => raw(&mut self.log_level, map),
-            "progressToken" => raw(&mut self.progress_token, map),
-            _ => skip(map),
+        "elicitation" => {
+            let mut elicitation = Elicitation::default();
+            scanner.object(|scanner, key| match key {
+                "form" => once(&mut elicitation.form, read_declared(scanner)?),
+                "url" => once(&mut elicitation.url, read_declared(scanner)?),
+                _ => skip(scanner),
+            })?;
+            once(&mut capabilities.elicitation, elicitation)
         }
-    }
-}
-
-impl<'de> Members<'de> for Capabilities<'de> {
-    fn member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
-        match key {
-            "roots" => object(&mut self.roots, map),
-            "sampling" => object(&mut self.sampling, map),
-            "elicitation" => object(&mut self.elicitation, map),
-            "extensions" => raw(&mut self.extensions, map),
-            _ => skip(map),
+        "extensions" => {
+            let extensions = scanner.value().filter(|value| value.starts_with('{'))?;
+            once(&mut capabilities.extensions, extensions)
         }
-    }
+        _ => skip(scanner),
+    })?;
+    Some(capabilities)
 }
 
-impl<'de> Members<'de> for Sampling {
-    fn member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
-        match key {
-            "context" => object(&mut self.context, map),
-            "tools" => object(&mut self.tools, map),
-            _ => skip(map),
-        }
-    }
+fn read_declared(scanner: &mut Scanner<'_>) -> Option<Declared> {
+    scanner.object(|scanner, _| skip(scanner)).map(|()| Declared)
 }
 
-impl<'de> Members<'de> for Elicitation {
-    fn member<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
-        match key {
-            "form" => object(&mut self.form, map),
-            "url" => object(&mut self.url, map),
-            _ => skip(map),
-        }
-    }
+fn skip(scanner: &mut Scanner<'_>) -> Option<()> {
+    scanner.value().map(|_| ())
 }
 
-impl<'de> Members<'de> for Declared {
-    fn member<A: MapAccess<'de>>(&mut self, _: &str, map: &mut A) -> Result<(), A::Error> {
-        skip(map)
-    }
-}
-
-/// Reads an object, and nothing else, into `T`.
-struct Fill<'x, T>(&'x mut T);
-
-impl<'de, T: Members<'de>> DeserializeSeed<'de> for Fill<'_, T> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de, T: Members<'de>> Visitor<'de> for Fill<'_, T> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(key) = map.next_key_seed(TextSeed)? {
-            self.0.member(&key, &mut map)?;
-        }
-        Ok(())
-    }
-}
-
-fn object<'de, T: Members<'de> + Default, A: MapAccess<'de>>(
-    slot: &mut Option<T>,
-    map: &mut A,
-) -> Result<(), A::Error> {
-    if slot.is_some() {
-        return Err(de::Error::custom("duplicate member"));
-    }
-    map.next_value_seed(Fill(slot.insert(T::default())))
-}
-
-fn text<'de, A: MapAccess<'de>>(
-    slot: &mut Option<Cow<'de, str>>,
-    map: &mut A,
-) -> Result<(), A::Error> {
-    let value = map.next_value_seed(TextSeed)?;
-    match slot.replace(value) {
-        None => Ok(()),
-        Some(_) => Err(de::Error::custom("duplicate member")),
-    }
-}
-
-/// Keeps an explicit `null` apart from an absent member.
-fn raw<'de, A: MapAccess<'de>>(
-    slot: &mut Option<&'de RawValue>,
-    map: &mut A,
-) -> Result<(), A::Error> {
-    match slot.replace(map.next_value()?) {
-        None => Ok(()),
-        Some(_) => Err(de::Error::custom("duplicate member")),
-    }
-}
-
-fn skip<'de, A: MapAccess<'de>>(map: &mut A) -> Result<(), A::Error> {
-    map.next_value::<IgnoredAny>().map(|_| ())
-}
-
-/// Reads a string, borrowed where it has no escapes.
-struct TextSeed;
-
-impl<'de> DeserializeSeed<'de> for TextSeed {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for TextSeed {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
-    }
+/// Keeps a member that may occur once.
+fn once<T>(slot: &mut Option<T>, value: T) -> Option<()> {
+    slot.replace(value).is_none().then_some(())
 }
 
 /// Whether a JSON value is an id: a string or an integer (BASE-04, A-32).

@@ -26,6 +26,7 @@ use crate::{
         entry::{Journal, Kind},
         run::{End, Run},
     },
+    platform::time_left,
     protocol::{Completion, PromptResult, ResourceContents, ToolResult},
     rejection::Rejection,
     respond,
@@ -241,7 +242,8 @@ impl Reply {
                 Stage::Running(run) => match run.poll(cx) {
                     Poll::Pending => {
                         let limit = self.limit.get_or_insert_with(|| {
-                            call.platform().sleep(time_left(call, self.execution.timeout))
+                            let platform = call.platform();
+                            platform.sleep(time_left(platform, self.execution.timeout))
                         });
                         if limit.as_mut().poll(cx).is_pending() {
                             return Poll::Pending;
@@ -280,11 +282,6 @@ impl Reply {
             Err(message) => message.map(Some),
         }
     }
-}
-
-/// How long a call may still run.
-fn time_left(call: &Call, timeout: Duration) -> Duration {
-    call.deadline.map_or(timeout, |deadline| deadline.since(call.platform().now()).min(timeout))
 }
 
 /// The SSE reply of a call: its notifications, keep-alives, and its last message.

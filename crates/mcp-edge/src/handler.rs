@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, future::Future};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 
 use crate::{
     cx::Cx,
@@ -74,13 +74,13 @@ pub struct NoArgs {}
 /// The arguments of a tool as they came, for a tool whose schema is given
 /// ([`ToolOptions::input_schema`](crate::ToolOptions::input_schema)). Always a JSON object.
 #[derive(Clone, Debug)]
-pub struct RawArgs(Box<RawValue>);
+pub struct RawArgs(String);
 
 impl RawArgs {
     /// The JSON text.
     #[must_use]
     pub fn get(&self) -> &str {
-        self.0.get()
+        &self.0
     }
 
     /// Reads them into a type.
@@ -88,7 +88,7 @@ impl RawArgs {
     /// # Errors
     /// When they are not of this type.
     pub fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
-        serde_json::from_str(self.0.get())
+        serde_json::from_str(&self.0)
     }
 }
 
@@ -103,11 +103,11 @@ pub trait ToolArgs: Sized + MaybeSend + 'static {
     /// The JSON Schema of the arguments; `None` if it is given elsewhere.
     fn schema() -> Option<Value>;
 
-    /// Reads the arguments.
+    /// Reads the arguments, a JSON object.
     ///
     /// # Errors
     /// A text for the model.
-    fn parse(arguments: &RawValue) -> Result<Self, String>;
+    fn parse(arguments: &str) -> Result<Self, String>;
 }
 
 impl<T: DeserializeOwned + JsonSchema + MaybeSend + 'static> ToolArgs for T {
@@ -115,8 +115,8 @@ impl<T: DeserializeOwned + JsonSchema + MaybeSend + 'static> ToolArgs for T {
         Some(schema_of::<T>())
     }
 
-    fn parse(arguments: &RawValue) -> Result<Self, String> {
-        serde_json::from_str(arguments.get()).map_err(|error| invalid_arguments(&error))
+    fn parse(arguments: &str) -> Result<Self, String> {
+        serde_json::from_str(arguments).map_err(|error| invalid_arguments(&error))
     }
 }
 
@@ -125,8 +125,11 @@ impl ToolArgs for RawArgs {
         None
     }
 
-    fn parse(arguments: &RawValue) -> Result<Self, String> {
-        Ok(Self(arguments.to_owned()))
+    fn parse(arguments: &str) -> Result<Self, String> {
+        match serde_json::from_str::<serde::de::IgnoredAny>(arguments) {
+            Ok(_) => Ok(Self(arguments.to_owned())),
+            Err(error) => Err(invalid_arguments(&error)),
+        }
     }
 }
 

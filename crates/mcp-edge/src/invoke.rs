@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
-use serde_json::value::RawValue;
-
 use crate::{
     call::{Outcome, Output},
     cx::Cx,
@@ -69,14 +67,14 @@ erased! {
     Completer
 }
 
-impl<H, M> Invoke<&RawValue> for ToolHandler<H, M>
+impl<H, M> Invoke<&str> for ToolHandler<H, M>
 where
     H: Handler<M>,
     H::Args: ToolArgs,
     H::Out: ToolOutput,
     H::Future: MaybeSend,
 {
-    fn invoke(&self, cx: Cx, input: &RawValue) -> Invoked {
+    fn invoke(&self, cx: Cx, input: &str) -> Invoked {
         match H::Args::parse(input) {
             Ok(args) => {
                 let future = self.0.call(cx, args);

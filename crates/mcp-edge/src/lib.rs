@@ -56,6 +56,7 @@ mod principal;
 pub mod protocol;
 mod rejection;
 mod respond;
+mod scan;
 mod seal;
 mod server;
 mod strings;

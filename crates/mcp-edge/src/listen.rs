@@ -10,12 +10,12 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::Response;
 use serde::{Deserialize, Serialize};
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 
 use crate::{
     body::Body,
     feed::{Change, Topics},
-    platform::{Platform, Timestamp},
+    platform::{Platform, time_left},
     principal::Principal,
     rejection::Rejection,
     respond,
@@ -49,12 +49,12 @@ pub(crate) async fn listen(
     platform: Arc<dyn Platform>,
     principal: &Principal,
     id: &str,
-    notifications: Option<&RawValue>,
+    notifications: Option<&str>,
 ) -> Result<Response<Body>, Rejection> {
     let ill_formed = || Rejection::params("params.notifications must be an object of filters");
-    let asked = notifications.filter(|filter| filter.get().starts_with('{'));
+    let asked = notifications.filter(|filter| filter.starts_with('{'));
     let asked: Filter =
-        serde_json::from_str(asked.ok_or_else(ill_formed)?.get()).map_err(|_| ill_formed())?;
+        serde_json::from_str(asked.ok_or_else(ill_formed)?).map_err(|_| ill_formed())?;
     let limit = server.limits().listen_uris;
     if asked.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > limit) {
         let text = format!("params.notifications.resourceSubscriptions has more than {limit} URIs");
@@ -76,9 +76,7 @@ pub(crate) async fn listen(
         respond::push_event(&mut first, &end);
         return Ok(respond::event_stream(Body::full(first)));
     }
-    let longest = server.limits().listen;
-    let left = |deadline: Timestamp| deadline.since(platform.now()).min(longest);
-    let life = platform.deadline().map_or(longest, left);
+    let life = time_left(platform.as_ref(), server.limits().listen);
     let listening = Listening {
         first: Some(first),
         feed,

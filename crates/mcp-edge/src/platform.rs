@@ -31,7 +31,9 @@ pub trait Platform: MaybeSend + MaybeSync + 'static {
         true
     }
 
-    /// The moment at which the platform cuts this request off, if it does. The core answers before.
+    /// The moment at which the platform cuts this request off, if it does. The core answers a
+    /// quarter of a second before; an adapter whose front door is slower than that names an earlier
+    /// moment.
     fn deadline(&self) -> Option<Timestamp> {
         None
     }
@@ -50,6 +52,16 @@ pub trait Platform: MaybeSend + MaybeSync + 'static {
     fn fetch(&self) -> Option<&dyn Fetch> {
         None
     }
+}
+
+/// How long before the platform's deadline an answer is on its way.
+const ANSWER_MARGIN: Duration = Duration::from_millis(250);
+
+/// How long a request that may take `limit` can go on, with the platform's deadline in sight.
+pub(crate) fn time_left(platform: &dyn Platform, limit: Duration) -> Duration {
+    platform
+        .deadline()
+        .map_or(limit, |deadline| (deadline - ANSWER_MARGIN).since(platform.now()).min(limit))
 }
 
 /// Sends one HTTP request on behalf of the core, for example for the keys of a token issuer.

@@ -89,7 +89,7 @@ pub(crate) struct ToolEntry {
     pub(crate) name: Arc<str>,
     pub(crate) policy: Policy,
     pub(crate) headers: Vec<ParamHeader>,
-    pub(crate) handler: Arc<dyn for<'a> Invoke<&'a serde_json::value::RawValue>>,
+    pub(crate) handler: Arc<dyn for<'a> Invoke<&'a str>>,
 }
 
 pub(crate) struct PromptEntry {

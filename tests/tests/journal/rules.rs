@@ -230,6 +230,24 @@ async fn a_sound_handler_passes_strict_mode() {
 }
 
 #[tokio::test]
+async fn questions_that_wait_for_the_replay_are_no_plain_awaits() {
+    let tool = |cx: Cx, _: NoArgs| async move {
+        let (a, b, c) = futures_util::join!(
+            cx.elicit::<Text>("a", "?"),
+            cx.elicit::<Text>("b", "?"),
+            cx.roots("c"),
+        );
+        Ok::<_, ToolError>(format!("{}{}{}", a.required()?.text, b.required()?.text, c.len()))
+    };
+    let server = server(tool).with_replay_lints_denied();
+    let client = client(&server);
+    let first = client.round("tools/call", json!({ "name": "t" })).await.unwrap();
+    let second = client.retry(&first, json!({ "c": { "roots": [] } })).await.unwrap();
+    assert_eq!(second.code(), None, "{:?}", second.message);
+    assert_eq!(second.input_requests().len(), 2);
+}
+
+#[tokio::test]
 async fn a_panic_answers_minus_32603_and_harms_no_other_call() {
     let tool = |_: Cx, ask: Yes| async move {
         assert!(!ask.yes, "a secret text");

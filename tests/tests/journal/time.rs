@@ -188,5 +188,5 @@ async fn l7_the_answer_comes_before_the_platforms_deadline() {
     let began = Instant::now();
     let error = client(&server(tool)).platform(platform).call("t", json!({})).await.unwrap_err();
     assert_eq!(error.message(), "The call took too long");
-    assert!(began.elapsed() <= Duration::from_secs(8));
+    assert!(began.elapsed() < Duration::from_secs(8));
 }

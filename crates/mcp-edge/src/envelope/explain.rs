@@ -1,15 +1,18 @@
 //! The slow path: reads a body once more, member by member, to find out what is wrong with it.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-use serde::{Deserialize, de::DeserializeSeed as _};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
 use serde_json::value::RawValue;
 
 use super::{
     CAPABILITIES_KEY, Capabilities, Declared, Elicitation, Envelope, Fault, LOG_LEVEL_KEY, Meta,
-    Params, Sampling, TextSeed, VERSION_KEY, is_id,
+    Params, Sampling, VERSION_KEY, is_id,
 };
-use crate::rejection::Rejection;
+use crate::{rejection::Rejection, scan::Scanner};
 
 /// Reads what the strict pass could not.
 ///
@@ -29,23 +32,23 @@ pub(super) fn explain(text: &str) -> Result<Envelope<'_>, (Rejection, Option<&st
         Ok(None) => return refuse("the body must be one JSON object", None),
         Err(fault) => return Err((fault, None)),
     };
-    let id = members.get("id").map(|id| id.get());
+    let id = members.get("id").copied();
     if id.is_some_and(|id| !is_id(id)) {
         return refuse("id must be a string or an integer", None);
     }
-    let string = |name: &str| members.get(name).and_then(|value| text_of(value));
-    if string("jsonrpc").is_none_or(|version| version != "2.0") {
+    let member = |name: &str| members.get(name).and_then(|json| string(json));
+    if member("jsonrpc").is_none_or(|version| version != "2.0") {
         return refuse("jsonrpc must be \"2.0\"", id);
     }
     if members.contains_key("result") || members.contains_key("error") {
         return refuse("responses are not accepted", id);
     }
-    let Some(method) = string("method") else {
+    let Some(method) = member("method") else {
         return refuse("method must be a string", id);
     };
-    let params = match members.get("params").filter(|params| params.get() != "null") {
+    let params = match members.get("params").filter(|params| **params != "null") {
         None => Params::default(),
-        Some(params) => explain_params(params.get()).map_err(|fault| (fault, id))?,
+        Some(params) => explain_params(params).map_err(|fault| (fault, id))?,
     };
     Ok(Envelope { id, method, params })
 }
@@ -57,7 +60,7 @@ fn explain_params(text: &str) -> Result<Params<'_>, Rejection> {
     let mut fault = None;
     let meta = match members.get("_meta") {
         None => None,
-        Some(meta) => match explain_meta(meta.get())? {
+        Some(meta) => match explain_meta(meta)? {
             Ok(meta) => Some(meta),
             Err(key) => {
                 fault = Some(Fault::Meta(key));
@@ -65,9 +68,8 @@ fn explain_params(text: &str) -> Result<Params<'_>, Rejection> {
             }
         },
     };
-    let mut string = |name: &'static str| {
-        let value = members.get(name)?;
-        let text = text_of(value);
+    let mut text = |name: &'static str| {
+        let text = string(members.get(name)?);
         if text.is_none() {
             fault = fault.or(Some(Fault::Member { name, expected: "a string" }));
         }
@@ -76,11 +78,11 @@ fn explain_params(text: &str) -> Result<Params<'_>, Rejection> {
     let raw = |name: &str| members.get(name).copied();
     Ok(Params {
         meta,
-        name: string("name"),
-        uri: string("uri"),
-        cursor: string("cursor"),
-        request_state: string("requestState"),
-        protocol_version: string("protocolVersion"),
+        name: text("name"),
+        uri: text("uri"),
+        cursor: text("cursor"),
+        request_state: text("requestState"),
+        protocol_version: text("protocolVersion"),
         arguments: raw("arguments"),
         input_responses: raw("inputResponses"),
         notifications: raw("notifications"),
@@ -96,10 +98,10 @@ fn explain_meta(text: &str) -> Result<Result<Meta<'_>, &'static str>, Rejection>
     let Some(members) = object(text)? else {
         return Ok(Err("_meta"));
     };
-    let version = members.get(VERSION_KEY).and_then(|version| text_of(version));
+    let version = members.get(VERSION_KEY).and_then(|version| string(version));
     let capabilities = match members.get(CAPABILITIES_KEY) {
         None => None,
-        Some(value) => object(value.get())?.map(|members| explain_capabilities(&members)),
+        Some(value) => object(value)?.map(|members| explain_capabilities(&members)),
     };
     // A required key that is absent is found by the ladder; here one may be of the wrong type.
     if version.is_none() && members.contains_key(VERSION_KEY) {
@@ -117,11 +119,11 @@ fn explain_meta(text: &str) -> Result<Result<Meta<'_>, &'static str>, Rejection>
 }
 
 /// Capabilities of the wrong type count as not declared (A-33, META-13).
-fn explain_capabilities<'a>(members: &BTreeMap<String, &'a RawValue>) -> Capabilities<'a> {
-    let nested = |name: &str| members.get(name).and_then(|value| object(value.get()).ok()?);
-    let declared = |members: &BTreeMap<String, &RawValue>, name: &str| {
+fn explain_capabilities<'a>(members: &BTreeMap<String, &'a str>) -> Capabilities<'a> {
+    let nested = |name: &str| members.get(name).and_then(|value| object(value).ok()?);
+    let declared = |members: &BTreeMap<String, &str>, name: &str| {
         let value = members.get(name)?;
-        object(value.get()).ok()?.map(|_| Declared)
+        object(value).ok()?.map(|_| Declared)
     };
     Capabilities {
         roots: declared(members, "roots"),
@@ -138,45 +140,41 @@ fn explain_capabilities<'a>(members: &BTreeMap<String, &'a RawValue>) -> Capabil
 }
 
 /// The members of a JSON object; `None` for any other value. Valid JSON is given.
-fn object(text: &str) -> Result<Option<BTreeMap<String, &RawValue>>, Rejection> {
-    struct Members<'a>(BTreeMap<String, &'a RawValue>);
+fn object(text: &str) -> Result<Option<BTreeMap<String, &str>>, Rejection> {
+    struct Members<'a>(BTreeMap<String, &'a str>);
     impl<'de> Deserialize<'de> for Members<'de> {
-        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            struct MembersVisitor;
-            impl<'de> serde::de::Visitor<'de> for MembersVisitor {
-                type Value = Members<'de>;
-
-                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                    f.write_str("an object")
-                }
-
-                fn visit_map<A: serde::de::MapAccess<'de>>(
-                    self,
-                    mut map: A,
-                ) -> Result<Members<'de>, A::Error> {
-                    let mut members = BTreeMap::new();
-                    while let Some(key) = map.next_key::<String>()? {
-                        if members.contains_key(&key) {
-                            let fault = format_args!("duplicate member {key:?}").to_string();
-                            return Err(serde::de::Error::custom(fault));
-                        }
-                        members.insert(key, map.next_value()?);
-                    }
-                    Ok(Members(members))
-                }
-            }
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             deserializer.deserialize_map(MembersVisitor)
+        }
+    }
+    struct MembersVisitor;
+    impl<'de> Visitor<'de> for MembersVisitor {
+        type Value = Members<'de>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+            let mut members = BTreeMap::new();
+            while let Some(key) = map.next_key::<String>()? {
+                if members.contains_key(&key) {
+                    return Err(A::Error::custom(format_args!("duplicate member {key:?}")));
+                }
+                members.insert(key, map.next_value::<&RawValue>()?.get());
+            }
+            Ok(Members(members))
         }
     }
     if !text.trim_start().starts_with('{') {
         return Ok(None);
     }
-    match serde_json::from_str::<Members<'_>>(text) {
+    match serde_json::from_str(text) {
         Ok(Members(members)) => Ok(Some(members)),
         Err(error) => Err(Rejection::Unreadable { fault: error.to_string() }),
     }
 }
 
-fn text_of(value: &RawValue) -> Option<Cow<'_, str>> {
-    TextSeed.deserialize(&mut serde_json::Deserializer::from_str(value.get())).ok()
+fn string(json: &str) -> Option<Cow<'_, str>> {
+    Scanner::new(json).string()
 }

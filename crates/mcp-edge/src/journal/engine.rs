@@ -202,6 +202,10 @@ impl Engine {
             self.wake_waiters();
             return Next::Again;
         }
+        if self.consumed {
+            // What was woken by an entry that was handed out has not been polled yet.
+            return Next::Again;
+        }
         if self.steps_in_flight > 0 {
             return if self.open.is_empty() { Next::Wait } else { Next::WaitToSettle };
         }

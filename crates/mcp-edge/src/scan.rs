@@ -1,0 +1,344 @@
+//! One pass over JSON text that takes only what is wanted and copies nothing.
+//!
+//! Reading the envelope of a request is what every request pays for, and most of it is skipped:
+//! this pass costs about a third of the instructions of a general parser. It is strict, and it may
+//! give up: `None` sends the body to the slow path, which reads it with `serde_json` and finds out
+//! what is wrong, if anything is. So it must never accept what `serde_json` refuses, which a test
+//! compares; values that are used are parsed by `serde_json` in any case.
+
+use std::borrow::Cow;
+
+/// Deeper nesting is left to the slow path.
+const MAX_DEPTH: usize = 64;
+
+/// A position in JSON text.
+#[derive(Debug)]
+pub(crate) struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Scanner<'a> {
+    pub(crate) const fn new(text: &'a str) -> Self {
+        Self { text, at: 0 }
+    }
+
+    /// Reads an object; `member` is called with each key and reads its value.
+    pub(crate) fn object(
+        &mut self,
+        mut member: impl FnMut(&mut Self, &'a str) -> Option<()>,
+    ) -> Option<()> {
+        self.expect(b'{')?;
+        if self.next_is(b'}') {
+            return Some(());
+        }
+        loop {
+            let key = self.key()?;
+            member(self, key)?;
+            if self.next_is(b'}') {
+                return Some(());
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    /// Reads a string, borrowed where it has no escapes.
+    pub(crate) fn string(&mut self) -> Option<Cow<'a, str>> {
+        self.white();
+        let start = self.at;
+        let escaped = self.skip_string()?;
+        if escaped {
+            return serde_json::from_str(&self.text[start..self.at]).ok().map(Cow::Owned);
+        }
+        Some(Cow::Borrowed(&self.text[start + 1..self.at - 1]))
+    }
+
+    /// Skips a value of any kind, and returns its text.
+    pub(crate) fn value(&mut self) -> Option<&'a str> {
+        self.white();
+        let start = self.at;
+        // Whether each open bracket is a brace; the lowest bit is the innermost.
+        let (mut braces, mut depth) = (0_u64, 0);
+        loop {
+            match self.peek()? {
+                open @ (b'{' | b'[') => {
+                    let brace = open == b'{';
+                    self.at += 1;
+                    self.white();
+                    if self.peek()? == if brace { b'}' } else { b']' } {
+                        self.at += 1;
+                    } else if depth == MAX_DEPTH {
+                        return None;
+                    } else {
+                        braces = braces << 1 | u64::from(brace);
+                        depth += 1;
+                        if brace {
+                            self.key()?;
+                        }
+                        self.white();
+                        continue;
+                    }
+                }
+                b'"' => drop(self.skip_string()?),
+                b't' => self.literal("true")?,
+                b'f' => self.literal("false")?,
+                b'n' => self.literal("null")?,
+                _ => self.number()?,
+            }
+            // A value has ended: close what ends with it.
+            loop {
+                if depth == 0 {
+                    return Some(&self.text[start..self.at]);
+                }
+                self.white();
+                let brace = braces & 1 == 1;
+                match (self.peek()?, brace) {
+                    (b'}', true) | (b']', false) => {
+                        self.at += 1;
+                        braces >>= 1;
+                        depth -= 1;
+                    }
+                    (b',', true) => {
+                        self.at += 1;
+                        self.key()?;
+                        self.white();
+                        break;
+                    }
+                    (b',', false) => {
+                        self.at += 1;
+                        self.white();
+                        break;
+                    }
+                    _ => return None,
+                }
+            }
+        }
+    }
+
+    /// Whether nothing but whitespace is left.
+    pub(crate) fn end(&mut self) -> Option<()> {
+        self.white();
+        (self.at == self.text.len()).then_some(())
+    }
+
+    /// A key without escapes, and the colon after it.
+    fn key(&mut self) -> Option<&'a str> {
+        self.white();
+        let start = self.at + 1;
+        if self.skip_string()? {
+            return None;
+        }
+        let key = &self.text[start..self.at - 1];
+        self.expect(b':')?;
+        Some(key)
+    }
+
+    /// Skips a string, and says whether it has escapes.
+    fn skip_string(&mut self) -> Option<bool> {
+        let bytes = self.text.as_bytes();
+        if bytes.get(self.at) != Some(&b'"') {
+            return None;
+        }
+        let mut at = self.at + 1;
+        let mut escaped = false;
+        loop {
+            // Eight at a time, while none of them ends the string or needs a look.
+            while let Some(chunk) = bytes.get(at..at + 8) {
+                let plain = special(u64::from_le_bytes(chunk.try_into().ok()?)).trailing_zeros();
+                at += plain as usize / 8;
+                if plain < 64 {
+                    break;
+                }
+            }
+            match *bytes.get(at)? {
+                b'"' => {
+                    self.at = at + 1;
+                    return Some(escaped);
+                }
+                b'\\' => {
+                    escaped = true;
+                    at += match *bytes.get(at + 1)? {
+                        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
+                        b'u' if bytes.get(at + 2..at + 6)?.iter().all(u8::is_ascii_hexdigit) => 6,
+                        _ => return None,
+                    };
+                }
+                0..0x20 => return None,
+                _ => at += 1,
+            }
+        }
+    }
+
+    fn number(&mut self) -> Option<()> {
+        let bytes = self.text.as_bytes();
+        let digits = |mut at: usize| {
+            let start = at;
+            while bytes.get(at).is_some_and(u8::is_ascii_digit) {
+                at += 1;
+            }
+            (at > start).then_some(at)
+        };
+        let mut at = self.at + usize::from(bytes.get(self.at) == Some(&b'-'));
+        at = if bytes.get(at) == Some(&b'0') { at + 1 } else { digits(at)? };
+        if bytes.get(at) == Some(&b'.') {
+            at = digits(at + 1)?;
+        }
+        if matches!(bytes.get(at), Some(b'e' | b'E')) {
+            let sign = usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-')));
+            at = digits(at + 1 + sign)?;
+        }
+        self.at = at;
+        Some(())
+    }
+
+    fn literal(&mut self, literal: &str) -> Option<()> {
+        let end = self.at + literal.len();
+        if self.text.as_bytes().get(self.at..end)? != literal.as_bytes() {
+            return None;
+        }
+        self.at = end;
+        Some(())
+    }
+
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        self.next_is(byte).then_some(())
+    }
+
+    fn next_is(&mut self, byte: u8) -> bool {
+        self.white();
+        let is = self.peek() == Some(byte);
+        self.at += usize::from(is);
+        is
+    }
+
+    fn white(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+}
+
+/// Marks, by the highest bit of each byte, quotes, backslashes and control characters; the lowest
+/// mark is exact.
+const fn special(chunk: u64) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    const fn zeros(chunk: u64) -> u64 {
+        chunk.wrapping_sub(ONES) & !chunk & HIGH
+    }
+    let control = chunk.wrapping_sub(ONES * 0x20) & !chunk & HIGH;
+    control | zeros(chunk ^ (ONES * b'"' as u64)) | zeros(chunk ^ (ONES * b'\\' as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(text: &str) -> bool {
+        let mut scanner = Scanner::new(text);
+        scanner.value().is_some() && scanner.end().is_some()
+    }
+
+    /// What `serde_json` says, with objects whose keys have escapes left to the slow path.
+    fn sound(text: &str) -> bool {
+        serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    }
+
+    #[test]
+    fn the_text_of_a_value_is_returned_as_it_was_written() {
+        let mut scanner = Scanner::new(r#" { "a" : [1, {"b":"}"}] , "c":-1.5e3} "#);
+        assert_eq!(scanner.value(), Some(r#"{ "a" : [1, {"b":"}"}] , "c":-1.5e3}"#));
+        assert!(scanner.end().is_some());
+    }
+
+    #[test]
+    fn members_are_handed_out_in_order() {
+        let mut seen = Vec::new();
+        let mut scanner = Scanner::new(r#"{"a":"x\n","b": {} ,"c":null}"#);
+        scanner.object(|scanner, key| {
+            seen.push((key, scanner.value()?));
+            Some(())
+        });
+        assert_eq!(seen, [("a", r#""x\n""#), ("b", "{}"), ("c", "null")]);
+    }
+
+    #[test]
+    fn strings_are_borrowed_unless_they_have_escapes() {
+        let read = |text| Scanner::new(text).string();
+        assert!(matches!(read(r#" "plain, and longer than eight" "#), Some(Cow::Borrowed(_))));
+        assert_eq!(read(r#""a\u00e9\"""#).as_deref(), Some("aé\""));
+        assert_eq!(read(r#""\ud800""#), None, "a lone surrogate is no text");
+        assert_eq!(read("7"), None);
+    }
+
+    #[test]
+    fn deep_nesting_is_left_to_the_slow_path() {
+        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        assert!(accepts(&nested(MAX_DEPTH)));
+        assert!(!accepts(&nested(MAX_DEPTH + 2)));
+        assert!(!accepts(&"[".repeat(1 << 20)));
+    }
+
+    /// Every text of up to four pieces, and every change of one byte to real bodies.
+    #[test]
+    fn nothing_is_accepted_that_serde_json_refuses() {
+        let pieces = [
+            "",
+            " ",
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "\"",
+            "\\",
+            "\"a\"",
+            "\"\\u00\"",
+            "0",
+            "01",
+            "-",
+            "1.",
+            ".5",
+            "1e",
+            "1E+2",
+            "true",
+            "tru",
+            "null",
+            "\n",
+            "\u{1}",
+            "é",
+        ];
+        let mut texts = vec![String::new()];
+        for _ in 0..4 {
+            texts =
+                texts.iter().flat_map(|t| pieces.iter().map(move |p| format!("{t}{p}"))).collect();
+        }
+        let bodies = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":[1,-2.5e+3,"\ud83d\ude00",{}]}}"#,
+            r#"[true,false,null,"long enough for eight at a time",{"k":"\\\"/\b\f\n\r\t"}]"#,
+        ];
+        for body in bodies {
+            for at in 0..body.len() {
+                for byte in (0..0x80_u8).step_by(3).chain(*b"\"\\{}[],:") {
+                    let mut changed = body.as_bytes().to_vec();
+                    changed[at] = byte;
+                    texts.extend(String::from_utf8(changed));
+                    texts.push(body[..at].to_owned());
+                }
+            }
+        }
+        let mut accepted = 0;
+        for text in &texts {
+            if accepts(text) {
+                accepted += 1;
+                assert!(sound(text), "{text:?}");
+            }
+        }
+        assert!(accepted > 1000 && texts.len() > 300_000, "{accepted} of {}", texts.len());
+    }
+}
