@@ -26,7 +26,6 @@ use crate::{
     options::{Completers, Policy},
     outbox::Outbox,
     param_headers,
-    platform::Timestamp,
     protocol::{Completion, ElicitResult, LogLevel, RootsResult, SampleResult},
     rejection::{HeaderFault, Rejection},
     server::{ResourceEntry, TemplateEntry},
@@ -238,7 +237,7 @@ impl Admission<'_> {
         let now = self.platform.now();
         let params = incoming.params;
         if params.input_responses.is_none() && params.request_state.is_none() {
-            let engine = self.with_rules(Engine::first(target.policy.version, now), now);
+            let engine = Engine::first(target.policy.version, now);
             return Ok(Begin::Run(self.call(incoming, target, engine)));
         }
         let mut answers: BTreeMap<String, Box<RawValue>> = match params.input_responses {
@@ -248,7 +247,7 @@ impl Admission<'_> {
         let Some(token) = params.request_state.as_deref() else {
             let cold = if target.policy.answers_need_state { BTreeMap::new() } else { answers };
             let engine = Engine::first(target.policy.version, now).with_cold_answers(cold);
-            return Ok(Begin::Run(self.call(incoming, target, self.with_rules(engine, now))));
+            return Ok(Begin::Run(self.call(incoming, target, engine)));
         };
         let binding = self.binding(target)?;
         let state = State::open(token, self.server, self.platform.as_ref(), binding).await?;
@@ -269,7 +268,7 @@ impl Admission<'_> {
         }
         journal.answer(&mut carried);
         let engine = Engine::resume(journal, target.policy.version, now);
-        Ok(Begin::Run(self.call(incoming, target, self.with_rules(engine, now))))
+        Ok(Begin::Run(self.call(incoming, target, engine)))
     }
 
     /// Answers with nothing but a state, sealed again with the answers that came: the client
@@ -298,13 +297,11 @@ impl Admission<'_> {
         })
     }
 
-    fn with_rules(&self, engine: Engine, now: Timestamp) -> Engine {
-        let until = now + self.server.limits().inline_sleep;
-        let until = self.platform.deadline().map_or(until, |deadline| deadline.min(until));
-        engine.with_rules(self.server.services().deny_replay_lints, until)
-    }
-
-    fn call(&self, incoming: &Incoming<'_>, target: &Target<'_>, engine: Engine) -> Arc<Call> {
+    fn call(&self, incoming: &Incoming<'_>, target: &Target<'_>, mut engine: Engine) -> Arc<Call> {
+        let deadline = self.platform.deadline();
+        let until = self.platform.now() + self.server.limits().inline_sleep;
+        let until = deadline.map_or(until, |deadline| deadline.min(until));
+        engine.set_rules(self.server.services().deny_replay_lints, until);
         let token = incoming.meta.progress_token.filter(|token| is_token(token));
         let level = incoming.level.filter(|_| self.server.definition().logging);
         if !self.accept.sse && (token.is_some() || level.is_some()) {
@@ -318,7 +315,7 @@ impl Admission<'_> {
             capabilities: capabilities(incoming),
             name: Arc::clone(target.name),
             may_ask: target.may_ask,
-            deadline: self.platform.deadline(),
+            deadline,
             outbox: if self.accept.sse {
                 Outbox::new(token.map(part), level).into()
             } else {

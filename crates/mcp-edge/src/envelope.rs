@@ -14,7 +14,7 @@ pub(crate) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabil
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
 /// One JSON-RPC request or notification.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Envelope<'a> {
     /// The id exactly as it was written; a notification has none (BASE-05, BASE-08).
     pub(crate) id: Option<&'a str>,
@@ -95,122 +95,103 @@ impl<'a> Envelope<'a> {
             let fault = "the body is not UTF-8".to_owned();
             return Err((Rejection::Unreadable { fault }, None));
         };
-        match read(text).and_then(Message::into_envelope) {
+        match read(text) {
             Some(envelope) => Ok(envelope),
             None => explain::explain(text),
         }
     }
 }
 
-/// A whole message, before it is known to be a request or notification.
-#[derive(Default)]
-struct Message<'a> {
-    jsonrpc: Option<Cow<'a, str>>,
-    method: Option<Cow<'a, str>>,
-    id: Option<&'a str>,
-    params: Option<Params<'a>>,
-    /// It has a member of a response.
-    is_response: bool,
-}
-
-impl<'a> Message<'a> {
-    fn into_envelope(self) -> Option<Envelope<'a>> {
-        if self.jsonrpc? != "2.0" || self.is_response {
-            return None;
-        }
-        if self.id.is_some_and(|id| !is_id(id)) {
-            return None;
-        }
-        Some(Envelope {
-            id: self.id,
-            method: self.method?,
-            params: self.params.unwrap_or_default(),
-        })
-    }
-}
-
 // The strict pass. Whatever is not as it should be ends it: a member of another type, a member that
-// occurs twice, a key with escapes.
+// occurs twice, a key with escapes. Objects are read into place, so nothing large is moved.
 
-fn read(text: &str) -> Option<Message<'_>> {
-    let mut message = Message::default();
+fn read(text: &str) -> Option<Envelope<'_>> {
+    let mut envelope = Envelope::default();
+    let (mut jsonrpc, mut method, mut params) = (None, None, None);
     let mut scanner = Scanner::new(text);
     scanner.object(|scanner, key| match key {
-        "jsonrpc" => once(&mut message.jsonrpc, scanner.string()?),
-        "method" => once(&mut message.method, scanner.string()?),
-        "id" => once(&mut message.id, scanner.value()?),
-        "params" => once(&mut message.params, read_params(scanner)?),
-        "result" | "error" => {
-            message.is_response = true;
-            skip(scanner)
+        b"jsonrpc" => once(&mut jsonrpc, scanner.string()?),
+        b"method" => once(&mut method, scanner.string()?),
+        b"id" => once(&mut envelope.id, scanner.value().filter(|id| is_id(id))?),
+        b"params" => {
+            once(&mut params, ())?;
+            read_params(scanner, &mut envelope.params)
         }
+        b"result" | b"error" => None,
         _ => skip(scanner),
     })?;
     scanner.end()?;
-    Some(message)
+    envelope.method = method?;
+    (jsonrpc? == "2.0").then_some(envelope)
 }
 
-fn read_params<'a>(scanner: &mut Scanner<'a>) -> Option<Params<'a>> {
-    let mut params = Params::default();
+fn read_params<'a>(scanner: &mut Scanner<'a>, params: &mut Params<'a>) -> Option<()> {
     scanner.object(|scanner, key| match key {
-        "_meta" => once(&mut params.meta, read_meta(scanner)?),
-        "name" => once(&mut params.name, scanner.string()?),
-        "uri" => once(&mut params.uri, scanner.string()?),
-        "arguments" => once(&mut params.arguments, scanner.value()?),
-        "cursor" => once(&mut params.cursor, scanner.string()?),
-        "inputResponses" => once(&mut params.input_responses, scanner.value()?),
-        "requestState" => once(&mut params.request_state, scanner.string()?),
-        "notifications" => once(&mut params.notifications, scanner.value()?),
-        "ref" => once(&mut params.r#ref, scanner.value()?),
-        "argument" => once(&mut params.argument, scanner.value()?),
-        "context" => once(&mut params.context, scanner.value()?),
-        "protocolVersion" => once(&mut params.protocol_version, scanner.string()?),
+        b"_meta" => {
+            once(&mut params.meta, Meta::default())?;
+            read_meta(scanner, params.meta.as_mut()?)
+        }
+        b"name" => once(&mut params.name, scanner.string()?),
+        b"uri" => once(&mut params.uri, scanner.string()?),
+        b"arguments" => once(&mut params.arguments, scanner.value()?),
+        b"cursor" => once(&mut params.cursor, scanner.string()?),
+        b"inputResponses" => once(&mut params.input_responses, scanner.value()?),
+        b"requestState" => once(&mut params.request_state, scanner.string()?),
+        b"notifications" => once(&mut params.notifications, scanner.value()?),
+        b"ref" => once(&mut params.r#ref, scanner.value()?),
+        b"argument" => once(&mut params.argument, scanner.value()?),
+        b"context" => once(&mut params.context, scanner.value()?),
+        b"protocolVersion" => once(&mut params.protocol_version, scanner.string()?),
         _ => skip(scanner),
-    })?;
-    Some(params)
+    })
 }
 
-fn read_meta<'a>(scanner: &mut Scanner<'a>) -> Option<Meta<'a>> {
-    let mut meta = Meta::default();
+fn read_meta<'a>(scanner: &mut Scanner<'a>, meta: &mut Meta<'a>) -> Option<()> {
+    const VERSION: &[u8] = VERSION_KEY.as_bytes();
+    const CAPABILITIES: &[u8] = CAPABILITIES_KEY.as_bytes();
+    const LOG_LEVEL: &[u8] = LOG_LEVEL_KEY.as_bytes();
     scanner.object(|scanner, key| match key {
-        VERSION_KEY => once(&mut meta.version, scanner.string()?),
-        CAPABILITIES_KEY => once(&mut meta.capabilities, read_capabilities(scanner)?),
-        LOG_LEVEL_KEY => once(&mut meta.log_level, scanner.value()?),
-        "progressToken" => once(&mut meta.progress_token, scanner.value()?),
+        VERSION => once(&mut meta.version, scanner.string()?),
+        CAPABILITIES => {
+            once(&mut meta.capabilities, Capabilities::default())?;
+            read_capabilities(scanner, meta.capabilities.as_mut()?)
+        }
+        LOG_LEVEL => once(&mut meta.log_level, scanner.value()?),
+        b"progressToken" => once(&mut meta.progress_token, scanner.value()?),
         _ => skip(scanner),
-    })?;
-    Some(meta)
+    })
 }
 
-fn read_capabilities<'a>(scanner: &mut Scanner<'a>) -> Option<Capabilities<'a>> {
-    let mut capabilities = Capabilities::default();
+fn read_capabilities<'a>(
+    scanner: &mut Scanner<'a>,
+    capabilities: &mut Capabilities<'a>,
+) -> Option<()> {
     scanner.object(|scanner, key| match key {
-        "roots" => once(&mut capabilities.roots, read_declared(scanner)?),
-        "sampling" => {
+        b"roots" => once(&mut capabilities.roots, read_declared(scanner)?),
+        b"sampling" => {
             let mut sampling = Sampling::default();
             scanner.object(|scanner, key| match key {
-                "context" => once(&mut sampling.context, read_declared(scanner)?),
-                "tools" => once(&mut sampling.tools, read_declared(scanner)?),
+                b"context" => once(&mut sampling.context, read_declared(scanner)?),
+                b"tools" => once(&mut sampling.tools, read_declared(scanner)?),
                 _ => skip(scanner),
             })?;
             once(&mut capabilities.sampling, sampling)
         }
-        "elicitation" => {
+        b"elicitation" => {
             let mut elicitation = Elicitation::default();
             scanner.object(|scanner, key| match key {
-                "form" => once(&mut elicitation.form, read_declared(scanner)?),
-                "url" => once(&mut elicitation.url, read_declared(scanner)?),
+                b"form" => once(&mut elicitation.form, read_declared(scanner)?),
+                b"url" => once(&mut elicitation.url, read_declared(scanner)?),
                 _ => skip(scanner),
             })?;
             once(&mut capabilities.elicitation, elicitation)
         }
-        "extensions" => {
+        b"extensions" => {
             let extensions = scanner.value().filter(|value| value.starts_with('{'))?;
             once(&mut capabilities.extensions, extensions)
         }
         _ => skip(scanner),
-    })?;
-    Some(capabilities)
+    })
 }
 
 fn read_declared(scanner: &mut Scanner<'_>) -> Option<Declared> {

@@ -26,7 +26,7 @@ impl<'a> Scanner<'a> {
     /// Reads an object; `member` is called with each key and reads its value.
     pub(crate) fn object(
         &mut self,
-        mut member: impl FnMut(&mut Self, &'a str) -> Option<()>,
+        mut member: impl FnMut(&mut Self, &'a [u8]) -> Option<()>,
     ) -> Option<()> {
         self.expect(b'{')?;
         if self.next_is(b'}') {
@@ -122,13 +122,13 @@ impl<'a> Scanner<'a> {
     }
 
     /// A key without escapes, and the colon after it.
-    fn key(&mut self) -> Option<&'a str> {
+    fn key(&mut self) -> Option<&'a [u8]> {
         self.white();
         let start = self.at + 1;
         if self.skip_string()? {
             return None;
         }
-        let key = &self.text[start..self.at - 1];
+        let key = self.text.as_bytes().get(start..self.at - 1)?;
         self.expect(b':')?;
         Some(key)
     }
@@ -143,13 +143,16 @@ impl<'a> Scanner<'a> {
         let mut escaped = false;
         loop {
             // Eight at a time, while none of them ends the string or needs a look.
-            while let Some(chunk) = bytes.get(at..at + 8) {
-                let plain = special(u64::from_le_bytes(chunk.try_into().ok()?)).trailing_zeros();
-                at += plain as usize / 8;
-                if plain < 64 {
+            let mut rest = bytes.get(at..)?;
+            while let Some((chunk, after)) = rest.split_first_chunk() {
+                let special = special(u64::from_le_bytes(*chunk));
+                if special != 0 {
+                    rest = rest.get(special.trailing_zeros() as usize / 8..)?;
                     break;
                 }
+                rest = after;
             }
+            at = bytes.len() - rest.len();
             match *bytes.get(at)? {
                 b'"' => {
                     self.at = at + 1;
@@ -212,7 +215,10 @@ impl<'a> Scanner<'a> {
     }
 
     fn white(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        while let Some(byte) = self.peek()
+            && byte <= b' '
+            && matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+        {
             self.at += 1;
         }
     }
@@ -228,10 +234,12 @@ const fn special(chunk: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     const fn zeros(chunk: u64) -> u64 {
-        chunk.wrapping_sub(ONES) & !chunk & HIGH
+        chunk.wrapping_sub(ONES) & !chunk
     }
-    let control = chunk.wrapping_sub(ONES * 0x20) & !chunk & HIGH;
-    control | zeros(chunk ^ (ONES * b'"' as u64)) | zeros(chunk ^ (ONES * b'\\' as u64))
+    let control = chunk.wrapping_sub(ONES * 0x20) & !chunk;
+    let quote = zeros(chunk ^ (ONES * b'"' as u64));
+    let backslash = zeros(chunk ^ (ONES * b'\\' as u64));
+    (control | quote | backslash) & HIGH
 }
 
 #[cfg(test)]
@@ -260,7 +268,7 @@ mod tests {
         let mut seen = Vec::new();
         let mut scanner = Scanner::new(r#"{"a":"x\n","b": {} ,"c":null}"#);
         scanner.object(|scanner, key| {
-            seen.push((key, scanner.value()?));
+            seen.push((str::from_utf8(key).unwrap(), scanner.value()?));
             Some(())
         });
         assert_eq!(seen, [("a", r#""x\n""#), ("b", "{}"), ("c", "null")]);

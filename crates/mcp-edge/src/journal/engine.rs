@@ -4,7 +4,7 @@
 //! poll of the handler [`Engine::settle`] says how to go on. Letters name the rules of the design.
 
 use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
     task::Waker,
 };
@@ -64,6 +64,13 @@ pub(crate) enum Turn {
     Wait,
 }
 
+/// What became of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Use {
+    Awaited,
+    Resolved,
+}
+
 #[derive(Debug)]
 pub(crate) struct Engine {
     version: u32,
@@ -77,10 +84,8 @@ pub(crate) struct Engine {
     /// Answers of a first run, which count for the questions that it asks (rule 3).
     cold_answers: BTreeMap<String, Box<RawValue>>,
     deadlines: BTreeMap<String, u64>,
-    /// Keys whose futures resolved.
-    used: HashSet<Arc<str>>,
-    /// Keys whose futures are being awaited.
-    alive: HashSet<Arc<str>>,
+    /// The keys that were asked for, and whether their futures resolved or are being awaited.
+    keys: HashMap<Arc<str>, Use>,
     open: Vec<Question>,
     steps_in_flight: u32,
     /// Sleeps that are waited for, with their deadlines.
@@ -93,7 +98,7 @@ pub(crate) struct Engine {
     stalls: u64,
     /// Whether the poll under way handed out an entry.
     consumed: bool,
-    fatal: Option<Fatal>,
+    fatal: Option<Box<Fatal>>,
     /// Whether the handler is being polled: changes are then looked at when the poll returns.
     polling: bool,
     /// Wakes the task that polls the handler.
@@ -116,8 +121,7 @@ impl Engine {
             written: Vec::new(),
             cold_answers: BTreeMap::new(),
             deadlines: BTreeMap::new(),
-            used: HashSet::new(),
-            alive: HashSet::new(),
+            keys: HashMap::new(),
             open: Vec::new(),
             steps_in_flight: 0,
             sleeping: Vec::new(),
@@ -151,10 +155,9 @@ impl Engine {
         self
     }
 
-    pub(crate) const fn with_rules(mut self, deny_lints: bool, sleep_until: Timestamp) -> Self {
+    pub(crate) const fn set_rules(&mut self, deny_lints: bool, sleep_until: Timestamp) {
         self.deny_lints = deny_lints;
         self.inline_sleep_until = sleep_until;
-        self
     }
 
     pub(crate) const fn round(&self) -> u32 {
@@ -215,7 +218,7 @@ impl Engine {
         if let Some((key, _)) =
             self.sleeping.iter().find(|(_, until)| *until > self.inline_sleep_until)
         {
-            self.fatal = Some(Fatal::SleepTooLong { key: key.clone() });
+            self.fatal = Some(Box::new(Fatal::SleepTooLong { key: key.clone() }));
             return Next::Wait;
         }
         if self.sleeping.is_empty() && self.reading == 0 {
@@ -224,8 +227,8 @@ impl Engine {
         Next::Wait
     }
 
-    pub(crate) const fn take_fatal(&mut self) -> Option<Fatal> {
-        self.fatal.take()
+    pub(crate) fn take_fatal(&mut self) -> Option<Fatal> {
+        self.fatal.take().map(|fatal| *fatal)
     }
 
     /// Whether something of ours may hold on to the waker of a poll: a timer, or a read.
@@ -252,7 +255,7 @@ impl Engine {
                 entry.key, permitted[0].key
             );
             self.lint(text);
-            if let Some(fatal) = self.fatal.take() {
+            if let Some(fatal) = self.take_fatal() {
                 return Err(fatal);
             }
         }
@@ -271,9 +274,10 @@ impl Engine {
 
     /// Claims a key; false if that is misuse (rule L).
     pub(crate) fn claim(&mut self, key: &str) -> bool {
-        if self.used.contains(key) || !self.alive.insert(key.into()) {
+        if self.keys.contains_key(key) {
             return self.twice(key);
         }
+        self.keys.insert(key.into(), Use::Awaited);
         true
     }
 
@@ -292,7 +296,7 @@ impl Engine {
         let entry = self.leftover.pop_front()?;
         self.consumed = true;
         self.wake_waiters();
-        if self.alive.contains(key) || !self.used.insert(Arc::clone(&entry.key)) {
+        if self.keys.insert(Arc::clone(&entry.key), Use::Resolved).is_some() {
             self.twice(key);
             return Some(Turn::Wait);
         }
@@ -364,7 +368,9 @@ impl Engine {
 
     /// Gives a key back that was not resolved.
     pub(crate) fn release(&mut self, key: &str) {
-        self.alive.remove(key);
+        if self.keys.get(key) == Some(&Use::Awaited) {
+            self.keys.remove(key);
+        }
         self.open.retain(|question| question.key != key);
     }
 
@@ -393,7 +399,7 @@ impl Engine {
 
     /// Takes back an answer that does not fit its question, so that it is asked again.
     pub(crate) fn retract(&mut self, key: &str) {
-        self.used.remove(key);
+        self.keys.remove(key);
         self.written.retain(|entry| *entry.key != *key);
     }
 
@@ -421,7 +427,7 @@ impl Engine {
 
     /// Ends the run; the first reason counts.
     pub(crate) fn fail(&mut self, fatal: Fatal) {
-        self.fatal.get_or_insert(fatal);
+        self.fatal.get_or_insert_with(|| Box::new(fatal));
         self.changed();
     }
 
@@ -435,8 +441,8 @@ impl Engine {
     }
 
     fn resolve(&mut self, key: &str) {
-        if let Some(key) = self.alive.take(key) {
-            self.used.insert(key);
+        if let Some(used) = self.keys.get_mut(key) {
+            *used = Use::Resolved;
         }
     }
 
