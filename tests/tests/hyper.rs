@@ -1,0 +1,15 @@
+//! The contract, over real sockets.
+
+use mcp_edge_hyper::{ServeOptions, serve_with};
+use mcp_edge_test::Client;
+
+async fn client() -> Client {
+    let server = mcp_edge_tests::server().unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let forever = std::future::pending();
+    tokio::spawn(serve_with(server, listener, ServeOptions::default(), forever));
+    Client::url(&url)
+}
+
+mcp_edge_tests::contract_suite!(client);
