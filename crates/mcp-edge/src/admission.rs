@@ -83,7 +83,7 @@ impl Admission<'_> {
     /// The response is complete when the handler was done at once. Otherwise its body runs the
     /// handler while it is sent; dropping it cancels the call.
     pub async fn handle(self, body: Bytes) -> Response<Body> {
-        let envelope = match Envelope::read(&body) {
+        let envelope = match Envelope::read(&body, self.server.limits().json_depth) {
             Ok(envelope) => envelope,
             Err((rejection, id)) => return rejection.into_response(id),
         };

@@ -446,6 +446,9 @@ impl ServerBuilder {
         if self.limits.page_size == 0 {
             faults.push("Limits::page_size must be at least 1".to_owned());
         }
+        if !(8..128).contains(&self.limits.json_depth) {
+            faults.push("Limits::json_depth must be from 8 to 127".to_owned());
+        }
         let server_info = server_info(&self.implementation, self.server_info);
         let mut complete_end = Vec::new();
         end_result(&mut complete_end, "complete", &server_info, None);
@@ -520,6 +523,7 @@ impl ServerBuilder {
             discover,
             state: self.state,
             forms: RwLock::default(),
+            listeners: Arc::default(),
         };
         Ok(Server::new(definition, self.services))
     }

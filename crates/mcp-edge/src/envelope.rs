@@ -86,18 +86,18 @@ pub(crate) struct Elicitation {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads the one message in `body`.
+    /// Reads the one message in `body`, which is nested `depth` deep at most.
     ///
     /// # Errors
     /// The refusal, and the id if it could be read.
-    pub(crate) fn read(body: &'a [u8]) -> Result<Self, (Rejection, Option<&'a str>)> {
+    pub(crate) fn read(body: &'a [u8], depth: usize) -> Result<Self, (Rejection, Option<&'a str>)> {
         let Ok(text) = std::str::from_utf8(body) else {
             let fault = "the body is not UTF-8".to_owned();
             return Err((Rejection::Unreadable { fault }, None));
         };
-        match read(text) {
+        match read(text, depth) {
             Some(envelope) => Ok(envelope),
-            None => explain::explain(text),
+            None => explain::explain(text, depth),
         }
     }
 }
@@ -105,10 +105,10 @@ impl<'a> Envelope<'a> {
 // The strict pass. Whatever is not as it should be ends it: a member of another type, a member that
 // occurs twice, a key with escapes. Objects are read into place, so nothing large is moved.
 
-fn read(text: &str) -> Option<Envelope<'_>> {
+fn read(text: &str, depth: usize) -> Option<Envelope<'_>> {
     let mut envelope = Envelope::default();
     let (mut jsonrpc, mut method, mut params) = (None, None, None);
-    let mut scanner = Scanner::new(text);
+    let mut scanner = Scanner::new(text, depth);
     scanner.object(|scanner, key| match key {
         b"jsonrpc" => once(&mut jsonrpc, scanner.string()?),
         b"method" => once(&mut method, scanner.string()?),

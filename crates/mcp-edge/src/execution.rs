@@ -143,6 +143,15 @@ impl Execution {
         };
         call.server.end_result(&mut out, "complete", meta.as_ref());
         out.push(b'}');
+        let limit = call.server.limits().response_bytes;
+        if out.len() > limit {
+            return Err(Rejection::internal(format_args!(
+                "the answer of `{}` takes {} bytes, more than the {limit} of \
+                 Limits::response_bytes",
+                call.name,
+                out.len()
+            )));
+        }
         Ok(out)
     }
 

@@ -12,9 +12,14 @@ pub struct Limits {
     pub header_count: usize,
     /// Largest sum of header names and values in bytes; more is 431. Default 32 KiB.
     pub header_bytes: usize,
+    /// Deepest nesting of a request body; more is `-32700` (HTTP-17). Default 64, at most 127.
+    pub json_depth: usize,
+    /// Largest answer in bytes; a call whose result is larger fails with `-32603`. Default 16 MiB.
+    pub response_bytes: usize,
     /// Most rounds of questions of one call (MRTR-29). Default 16.
     pub rounds: u32,
-    /// Largest sealed journal in bytes, checked when a call suspends. Default 32 KiB.
+    /// Largest sealed journal in bytes, checked when a call suspends, and the longest token that is
+    /// looked at when it comes back. Default 32 KiB.
     pub journal_bytes: usize,
     /// How long a client may take to come back with a `requestState` (MRTR-14). Default one hour.
     pub state_ttl: Duration,
@@ -32,6 +37,8 @@ pub struct Limits {
     pub keep_alive: Duration,
     /// Longest life of a listen stream, which then ends gracefully (SUB-15). Default one hour.
     pub listen: Duration,
+    /// Most listen streams that an instance holds open; one more is 503 (SUB-15). Default 10,000.
+    pub listeners: usize,
     /// Most URIs in the filter of a listen stream; more is `-32602` (SUB-15). Default 256.
     pub listen_uris: usize,
     /// Most entries of one page of a list. Default 1,000.
@@ -44,6 +51,8 @@ impl Default for Limits {
             body_bytes: 4 << 20,
             header_count: 100,
             header_bytes: 32 << 10,
+            json_depth: 64,
+            response_bytes: 16 << 20,
             rounds: 16,
             journal_bytes: 32 << 10,
             state_ttl: Duration::from_secs(3600),
@@ -53,6 +62,7 @@ impl Default for Limits {
             stream_after: Duration::from_secs(2),
             keep_alive: Duration::from_secs(15),
             listen: Duration::from_secs(3600),
+            listeners: 10_000,
             listen_uris: 256,
             page_size: 1000,
         }

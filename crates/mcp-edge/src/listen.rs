@@ -2,7 +2,10 @@
 
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -69,6 +72,7 @@ pub(crate) async fn listen(
             None => None,
         },
     };
+    let place = Place::take(server).ok_or(Rejection::TooManyListeners)?;
     let mut first = Vec::new();
     respond::push_event(&mut first, &acknowledgement(id, &honoured));
     let end = final_message(server, id);
@@ -86,6 +90,7 @@ pub(crate) async fn listen(
         keep_alive: None,
         server: server.clone(),
         platform,
+        _place: place,
     };
     Ok(respond::event_stream(Body::stream(boxed_stream(listening))))
 }
@@ -178,6 +183,24 @@ struct Listening {
     keep_alive: Option<BoxFuture<'static, ()>>,
     server: Server,
     platform: Arc<dyn Platform>,
+    _place: Place,
+}
+
+/// One of the places for listen streams, given back when it is dropped.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(server: &Server) -> Option<Self> {
+        let place = Self(Arc::clone(&server.definition().listeners));
+        let taken = place.0.fetch_add(1, Ordering::Relaxed);
+        (taken < server.limits().listeners).then_some(place)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Stream for Listening {

@@ -120,6 +120,68 @@ macro_rules! shared_options {
     };
 }
 
+/// Methods of whatever is read.
+macro_rules! reading_options {
+    () => {
+        /// What is read.
+        #[must_use]
+        pub fn description(mut self, description: impl Into<String>) -> Self {
+            self.definition.description = Some(description.into());
+            self
+        }
+
+        /// The MIME type, also of contents that name none.
+        #[must_use]
+        pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
+            self.definition.mime_type = Some(mime_type.into());
+            self
+        }
+
+        /// Audience, priority and age (RES-19).
+        #[must_use]
+        pub fn annotations(mut self, annotations: Annotations) -> Self {
+            self.definition.annotations = Some(annotations);
+            self
+        }
+
+        /// How long and by whom what is read may be cached; by default not at all (CACHE-09).
+        #[must_use]
+        pub fn cache(mut self, hints: CacheHints) -> Self {
+            self.cache = hints;
+            self
+        }
+    };
+}
+
+/// Methods of whatever completes its arguments or variables.
+macro_rules! completion_options {
+    () => {
+        /// Completes an argument as it is typed (COMP-02).
+        #[must_use]
+        pub fn complete<M, H>(mut self, argument: impl Into<String>, handler: H) -> Self
+        where
+            M: 'static,
+            H: Handler<M, Args = CompletionRequest>,
+            H::Out: CompletionOutput,
+            H::Future: MaybeSend,
+        {
+            self.completers.add(argument.into(), Arc::new(Completer::new(handler)));
+            self
+        }
+
+        /// Completes an argument from a fixed list, by prefix.
+        #[must_use]
+        pub fn complete_values<S: Into<String>>(
+            mut self,
+            argument: impl Into<String>,
+            values: impl IntoIterator<Item = S>,
+        ) -> Self {
+            self.completers.add(argument.into(), Arc::new(StaticValues::new(values)));
+            self
+        }
+    };
+}
+
 /// Options of a tool, see [`ServerBuilder::tool_with`](crate::ServerBuilder::tool_with).
 #[derive(Debug)]
 pub struct ToolOptions {
@@ -192,30 +254,7 @@ impl PromptOptions {
     }
 
     shared_options!();
-
-    /// Completes an argument as it is typed (COMP-02).
-    #[must_use]
-    pub fn complete<M, H>(mut self, argument: impl Into<String>, handler: H) -> Self
-    where
-        M: 'static,
-        H: Handler<M, Args = CompletionRequest>,
-        H::Out: CompletionOutput,
-        H::Future: MaybeSend,
-    {
-        self.completers.add(argument.into(), Arc::new(Completer::new(handler)));
-        self
-    }
-
-    /// Completes an argument from a fixed list, by prefix.
-    #[must_use]
-    pub fn complete_values<S: Into<String>>(
-        mut self,
-        argument: impl Into<String>,
-        values: impl IntoIterator<Item = S>,
-    ) -> Self {
-        self.completers.add(argument.into(), Arc::new(StaticValues::new(values)));
-        self
-    }
+    completion_options!();
 
     pub(crate) fn check(&mut self) -> Vec<String> {
         let mut faults = std::mem::take(&mut self.faults);
@@ -244,39 +283,12 @@ impl ResourceOptions {
     }
 
     shared_options!();
-
-    /// What the resource is.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// The MIME type, also of contents that name none.
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.definition.mime_type = Some(mime_type.into());
-        self
-    }
+    reading_options!();
 
     /// The size in bytes, before base64.
     #[must_use]
     pub fn size(mut self, bytes: u64) -> Self {
         self.definition.size = Some(bytes);
-        self
-    }
-
-    /// Audience, priority and age (RES-19).
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.definition.annotations = Some(annotations);
-        self
-    }
-
-    /// How long and by whom what is read may be cached; by default not at all (CACHE-09).
-    #[must_use]
-    pub fn cache(mut self, hints: CacheHints) -> Self {
-        self.cache = hints;
         self
     }
 
@@ -310,58 +322,8 @@ impl TemplateOptions {
     }
 
     shared_options!();
-
-    /// What the resources are.
-    #[must_use]
-    pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.definition.description = Some(description.into());
-        self
-    }
-
-    /// The MIME type, also of contents that name none.
-    #[must_use]
-    pub fn mime_type(mut self, mime_type: impl Into<String>) -> Self {
-        self.definition.mime_type = Some(mime_type.into());
-        self
-    }
-
-    /// Audience, priority and age (RES-19).
-    #[must_use]
-    pub fn annotations(mut self, annotations: Annotations) -> Self {
-        self.definition.annotations = Some(annotations);
-        self
-    }
-
-    /// How long and by whom what is read may be cached; by default not at all (CACHE-09).
-    #[must_use]
-    pub fn cache(mut self, hints: CacheHints) -> Self {
-        self.cache = hints;
-        self
-    }
-
-    /// Completes a variable as it is typed (COMP-02).
-    #[must_use]
-    pub fn complete<M, H>(mut self, variable: impl Into<String>, handler: H) -> Self
-    where
-        M: 'static,
-        H: Handler<M, Args = CompletionRequest>,
-        H::Out: CompletionOutput,
-        H::Future: MaybeSend,
-    {
-        self.completers.add(variable.into(), Arc::new(Completer::new(handler)));
-        self
-    }
-
-    /// Completes a variable from a fixed list, by prefix.
-    #[must_use]
-    pub fn complete_values<S: Into<String>>(
-        mut self,
-        variable: impl Into<String>,
-        values: impl IntoIterator<Item = S>,
-    ) -> Self {
-        self.completers.add(variable.into(), Arc::new(StaticValues::new(values)));
-        self
-    }
+    reading_options!();
+    completion_options!();
 
     pub(crate) fn check<'a>(&mut self, variables: impl Iterator<Item = &'a str>) -> Vec<String> {
         let mut faults = std::mem::take(&mut self.faults);

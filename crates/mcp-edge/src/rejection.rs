@@ -85,6 +85,8 @@ pub enum Rejection {
     },
     /// The `requestState` does not verify. The wire never says why (MRTR-18).
     InvalidState,
+    /// This instance holds as many listen streams as it may (SUB-15).
+    TooManyListeners,
     /// The handler, or what it needed, answered with an error.
     Failed(RequestError),
 }
@@ -135,6 +137,7 @@ impl Rejection {
             Self::InvalidParams { .. } | Self::InvalidState => {
                 (StatusCode::OK, code::INVALID_PARAMS)
             }
+            Self::TooManyListeners => (StatusCode::SERVICE_UNAVAILABLE, code::INTERNAL_ERROR),
             Self::Failed(error) => (StatusCode::OK, error.code()),
         }
     }
@@ -179,6 +182,7 @@ impl Rejection {
             }
             Self::InvalidParams { message } => message.clone(),
             Self::InvalidState => "Invalid requestState".to_owned(),
+            Self::TooManyListeners => "Too many listen streams are open".to_owned(),
             Self::Failed(error) => error.message().to_owned(),
         }
     }

@@ -4,7 +4,7 @@ use std::{
     any::{Any, TypeId},
     collections::HashMap,
     fmt,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, atomic::AtomicUsize},
 };
 
 use bytes::Bytes;
@@ -83,6 +83,8 @@ pub(crate) struct Definition {
     pub(crate) state: HashMap<TypeId, Box<DynAny>>,
     /// The forms of the types that questions ask for; right when empty.
     pub(crate) forms: RwLock<HashMap<TypeId, Arc<Form>>>,
+    /// How many listen streams this instance holds open.
+    pub(crate) listeners: Arc<AtomicUsize>,
 }
 
 pub(crate) struct ToolEntry {

@@ -19,7 +19,11 @@ use crate::{rejection::Rejection, scan::Scanner};
 /// # Errors
 /// The refusal that fits, and the id if it could be read. A body whose envelope is sound comes back
 /// as an [`Envelope`] with a [`Fault`], since headers and version are checked before its params.
-pub(super) fn explain(text: &str) -> Result<Envelope<'_>, (Rejection, Option<&str>)> {
+pub(super) fn explain(text: &str, depth: usize) -> Result<Envelope<'_>, (Rejection, Option<&str>)> {
+    if nesting(text) > depth {
+        let fault = format!("the body is nested more than {depth} deep");
+        return Err((Rejection::Unreadable { fault }, None));
+    }
     if let Err(error) = serde_json::from_str::<&RawValue>(text) {
         return Err((Rejection::Unreadable { fault: error.to_string() }, None));
     }
@@ -175,6 +179,25 @@ fn object(text: &str) -> Result<Option<BTreeMap<String, &str>>, Rejection> {
     }
 }
 
+/// How deep a text is nested, whether or not it is JSON: brackets outside strings.
+fn nesting(text: &str) -> usize {
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
 fn string(json: &str) -> Option<Cow<'_, str>> {
-    Scanner::new(json).string()
+    Scanner::new(json, 0).string()
 }

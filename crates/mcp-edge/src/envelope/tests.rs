@@ -4,11 +4,11 @@ use crate::error::code;
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
 fn read(body: &str) -> Envelope<'_> {
-    Envelope::read(body.as_bytes()).unwrap()
+    Envelope::read(body.as_bytes(), 64).unwrap()
 }
 
 fn refusal(body: &str) -> (i64, Option<&str>) {
-    let (rejection, id) = Envelope::read(body.as_bytes()).unwrap_err();
+    let (rejection, id) = Envelope::read(body.as_bytes(), 64).unwrap_err();
     (rejection.wire().1, id)
 }
 
@@ -56,7 +56,7 @@ fn what_is_not_json_in_utf_8_is_a_parse_error() {
     {
         assert_eq!(refusal(body), (code::PARSE_ERROR, None), "{body}");
     }
-    let (rejection, _) = Envelope::read(b"\"\xff\"").unwrap_err();
+    let (rejection, _) = Envelope::read(b"\"\xff\"", 64).unwrap_err();
     assert_eq!(rejection.wire().1, code::PARSE_ERROR);
 }
 
@@ -142,4 +142,19 @@ fn escapes_in_names_are_resolved() {
     let envelope = read(&body);
     assert_eq!(envelope.method, "tools/call");
     assert_eq!(envelope.params.name, Some("café".into()));
+}
+
+#[test]
+fn http_17_nesting_is_bounded_exactly() {
+    let body = |depth: usize| {
+        let nested = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{{META},"x":{nested}}}}}"#)
+    };
+    assert!(Envelope::read(body(8).as_bytes(), 10).is_ok());
+    let deep = body(9);
+    let (rejection, id) = Envelope::read(deep.as_bytes(), 10).unwrap_err();
+    assert_eq!((rejection.wire().1, id), (code::PARSE_ERROR, None));
+    assert_eq!(rejection.message(), "Parse error: the body is nested more than 10 deep");
+    assert!(Envelope::read(body(100).as_bytes(), 127).is_ok(), "by the slow path");
+    assert!(Envelope::read("[".repeat(1 << 20).as_bytes(), 64).is_err());
 }
