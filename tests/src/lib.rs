@@ -77,3 +77,14 @@ macro_rules! contract_suite {
         )*
     };
 }
+
+/// The Rust of the documentation compiles: `cargo test --doc` runs it.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../README.md")]
+    mod readme {}
+    #[doc = include_str!("../../DESIGN.md")]
+    mod design {}
+    #[doc = include_str!("../../docs/what-runs-again.md")]
+    mod what_runs_again {}
+}

@@ -31,9 +31,12 @@ fn server(limits: impl FnOnce(&mut Limits)) -> Server {
             }
         })
         .tool("large", "Answers at length", |_: NoArgs| async { "x".repeat(2 * MIB) })
-        .tool_with("raw", "Takes anything", |_: RawArgs| async { "" }, |tool| {
-            tool.input_schema(json!({ "type": "object" }))
-        })
+        .tool_with(
+            "raw",
+            "Takes anything",
+            |_: RawArgs| async { "" },
+            |tool| tool.input_schema(json!({ "type": "object" })),
+        )
         .logging()
         .sealer(KeyRing::new(1, &[7; 32]))
         .limits(all)
@@ -51,9 +54,8 @@ fn measured(client: &Client, request: http::Request<Bytes>) -> (u16, Value, usiz
         let mut response = client.raw(request).await.unwrap();
         let held = ALLOCATOR.peak_usage() - before;
         let body = response.bytes().await.unwrap();
-        let code = serde_json::from_slice::<Value>(&body).map_or(Value::Null, |body| {
-            body["error"]["code"].clone()
-        });
+        let code = serde_json::from_slice::<Value>(&body)
+            .map_or(Value::Null, |body| body["error"]["code"].clone());
         (response.status.as_u16(), code, held)
     })
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use tracing::Instrument as _;
 
 use crate::{
     MODERN_VERSIONS,
@@ -15,6 +16,7 @@ use crate::{
     headers::{self, Accept},
     listen,
     method::Method,
+    observe::{CallOutcome, Observation},
     platform::Platform,
     principal::Principal,
     protocol::LogLevel,
@@ -87,11 +89,24 @@ impl Admission<'_> {
             Ok(envelope) => envelope,
             Err((rejection, id)) => return rejection.into_response(id),
         };
+        let mut observation =
+            Observation::begin(self.server, &self.platform, &self.principal, &envelope.method);
+        let span = observation.span().clone();
         let answered = match envelope.id {
             None => check_notification(&envelope).map(|()| respond::accepted()),
-            Some(id) => self.answer(&envelope, id, &body).await,
+            Some(id) => self.answer(&envelope, id, &body, &mut observation).instrument(span).await,
         };
-        answered.unwrap_or_else(|rejection| rejection.into_response(envelope.id))
+        // A call that goes on took the observation along, and these do nothing.
+        match answered {
+            Ok(response) => {
+                observation.end(CallOutcome::Complete);
+                response
+            }
+            Err(rejection) => {
+                observation.refuse(&rejection);
+                rejection.into_response(envelope.id)
+            }
+        }
     }
 
     /// The ladder (section 1.8 of the requirements), from the era on.
@@ -100,6 +115,7 @@ impl Admission<'_> {
         envelope: &Envelope<'_>,
         id: &str,
         body: &Bytes,
+        observation: &mut Observation,
     ) -> Result<Response<Body>, Rejection> {
         let params = &envelope.params;
         let meta = self.check_version(envelope)?;
@@ -126,10 +142,10 @@ impl Admission<'_> {
                 let (platform, principal) = (Arc::clone(&self.platform), &self.principal);
                 listen::listen(self.server, platform, principal, id, params.notifications).await
             }
-            Method::CallTool => self.call_tool(&incoming).await,
-            Method::GetPrompt => self.get_prompt(&incoming).await,
-            Method::ReadResource => self.read_resource(&incoming).await,
-            Method::Complete => self.complete(&incoming).await,
+            Method::CallTool => self.call_tool(&incoming, observation).await,
+            Method::GetPrompt => self.get_prompt(&incoming, observation).await,
+            Method::ReadResource => self.read_resource(&incoming, observation).await,
+            Method::Complete => self.complete(&incoming, observation).await,
         }
     }
 

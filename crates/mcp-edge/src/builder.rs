@@ -18,6 +18,7 @@ use crate::{
     invoke::{Invoke, Location, PromptHandler, ResourceHandler, ToolHandler},
     limits::Limits,
     names,
+    observe::CallHook,
     options::{PromptOptions, ResourceOptions, TemplateOptions, ToolOptions, prompt_arguments},
     origin::{HostRules, OriginRules},
     param_headers,
@@ -53,6 +54,7 @@ pub struct ServerBuilder {
     discover_cache: CacheHints,
     state: HashMap<TypeId, Box<DynAny>>,
     services: Services,
+    hooks: Vec<Arc<dyn CallHook>>,
     tools: Vec<(String, Tool, ToolEntry)>,
     prompts: Vec<(String, Prompt, PromptEntry)>,
     resources: Vec<(String, Resource, ResourceEntry)>,
@@ -79,6 +81,7 @@ impl ServerBuilder {
             discover_cache: CacheHints::default(),
             state: HashMap::new(),
             services: Services::default(),
+            hooks: Vec::new(),
             tools: Vec::new(),
             prompts: Vec::new(),
             resources: Vec::new(),
@@ -419,6 +422,14 @@ impl ServerBuilder {
         self
     }
 
+    /// Adds a hook that sees every call from outside, for audit and metrics: a [`CallHook`], or a
+    /// closure that sees how each call ended.
+    #[must_use]
+    pub fn around_call(mut self, hook: impl CallHook) -> Self {
+        self.hooks.push(Arc::new(hook));
+        self
+    }
+
     /// Makes the server.
     ///
     /// # Errors
@@ -524,6 +535,7 @@ impl ServerBuilder {
             state: self.state,
             forms: RwLock::default(),
             listeners: Arc::default(),
+            hooks: self.hooks,
         };
         Ok(Server::new(definition, self.services))
     }

@@ -15,6 +15,7 @@ use crate::{
     envelope,
     error::RequestError,
     journal::engine::Engine,
+    observe::TraceContext,
     outbox::Outbox,
     platform::{Platform, Timestamp},
     principal::Principal,
@@ -48,6 +49,7 @@ pub(crate) struct Call {
     pub(crate) may_ask: bool,
     /// When this request must have been answered.
     pub(crate) deadline: Option<Timestamp>,
+    pub(crate) trace: Option<TraceContext>,
     pub(crate) outbox: Mutex<Outbox>,
     pub(crate) engine: Mutex<Engine>,
 }

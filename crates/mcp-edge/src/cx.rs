@@ -19,6 +19,7 @@ use crate::{
         engine::{Fatal, Question},
         entry::{Digest, Kind},
     },
+    observe::TraceContext,
     platform::Timestamp,
     principal::Principal,
     protocol::{
@@ -295,6 +296,12 @@ impl Cx {
     #[must_use]
     pub fn principal(&self) -> &Principal {
         &self.call.principal
+    }
+
+    /// The trace context of the request, to pass on to what the handler calls (TRACE-03).
+    #[must_use]
+    pub fn trace_context(&self) -> Option<&TraceContext> {
+        self.call.trace.as_ref()
     }
 
     /// Announces changes to listeners of this server, in the caller's tenant.

@@ -1,6 +1,6 @@
 //! From a sound request to the handler that it names, and to the journal that it carries.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, mem, sync::Arc};
 
 use bytes::Bytes;
 use http::Response;
@@ -23,6 +23,7 @@ use crate::{
         entry::{Journal, Kind},
         run::Run,
     },
+    observe::{CallOutcome, Observation, TraceContext},
     options::{Completers, Policy},
     outbox::Outbox,
     param_headers,
@@ -64,6 +65,7 @@ impl Admission<'_> {
     pub(crate) async fn call_tool(
         &self,
         incoming: &Incoming<'_>,
+        observation: &mut Observation,
     ) -> Result<Response<Body>, Rejection> {
         let name = required(incoming.params.name.as_deref(), "name")?;
         let arguments = object(incoming.params.arguments, "arguments")?;
@@ -89,14 +91,16 @@ impl Admission<'_> {
             Begin::Run(call) => call,
             Begin::GivenBack(response) => return Ok(response),
         };
+        observation.begin_call(&call.name, call.trace.as_ref());
         // TOOL-10: absent is `{}`.
         let invoked = tool.handler.invoke(Cx::new(Arc::clone(&call)), arguments.unwrap_or("{}"));
-        self.run(incoming, call, invoked, &target, None).await
+        self.run(incoming, &target, Started { call, invoked, observation }, None).await
     }
 
     pub(crate) async fn get_prompt(
         &self,
         incoming: &Incoming<'_>,
+        observation: &mut Observation,
     ) -> Result<Response<Body>, Rejection> {
         let name = required(incoming.params.name.as_deref(), "name")?;
         let arguments = object(incoming.params.arguments, "arguments")?;
@@ -113,13 +117,15 @@ impl Admission<'_> {
             Begin::Run(call) => call,
             Begin::GivenBack(response) => return Ok(response),
         };
+        observation.begin_call(&call.name, call.trace.as_ref());
         let invoked = prompt.handler.invoke(Cx::new(Arc::clone(&call)), values);
-        self.run(incoming, call, invoked, &target, None).await
+        self.run(incoming, &target, Started { call, invoked, observation }, None).await
     }
 
     pub(crate) async fn read_resource(
         &self,
         incoming: &Incoming<'_>,
+        observation: &mut Observation,
     ) -> Result<Response<Body>, Rejection> {
         let uri = required(incoming.params.uri.as_deref(), "uri")?;
         if !uri::is_uri(uri) {
@@ -136,17 +142,19 @@ impl Admission<'_> {
             Begin::GivenBack(response) => return Ok(response),
         };
         let location = Location { uri, variables };
+        observation.begin_call(&call.name, call.trace.as_ref());
         let invoked = resource.handler.invoke(Cx::new(Arc::clone(&call)), location);
         // MRTR-26: what was read with the help of answers is nobody else's.
         let retried = call.engine().round() > 0;
         let cache = if retried { Default::default() } else { resource.cache };
         let read = execution::Read { mime_type: resource.mime_type.clone(), cache };
-        self.run(incoming, call, invoked, &target, Some(read)).await
+        self.run(incoming, &target, Started { call, invoked, observation }, Some(read)).await
     }
 
     pub(crate) async fn complete(
         &self,
         incoming: &Incoming<'_>,
+        observation: &mut Observation,
     ) -> Result<Response<Body>, Rejection> {
         #[derive(Deserialize)]
         struct Argument {
@@ -176,6 +184,7 @@ impl Admission<'_> {
         };
         let engine = Engine::first(policy.version, self.platform.now());
         let call = self.call(incoming, &target, engine);
+        observation.begin_call(&call.name, call.trace.as_ref());
         let invoked = match completers.get(&argument.name) {
             Some(completer) => {
                 let request = CompletionRequest::new(argument.value, context.arguments);
@@ -183,7 +192,7 @@ impl Admission<'_> {
             }
             None => Invoked::Answered(Ok(Output::Completion(Completion::default()))),
         };
-        self.run(incoming, call, invoked, &target, None).await
+        self.run(incoming, &target, Started { call, invoked, observation }, None).await
     }
 
     fn find_resource(&self, uri: &str) -> Option<(&ResourceEntry, Vec<(String, String)>)> {
@@ -316,6 +325,7 @@ impl Admission<'_> {
             name: Arc::clone(target.name),
             may_ask: target.may_ask,
             deadline,
+            trace: TraceContext::of(incoming.meta, self.headers),
             outbox: if self.accept.sse {
                 Outbox::new(token.map(part), level).into()
             } else {
@@ -328,11 +338,11 @@ impl Admission<'_> {
     async fn run(
         &self,
         incoming: &Incoming<'_>,
-        call: Arc<Call>,
-        invoked: Invoked,
         target: &Target<'_>,
+        started: Started<'_>,
         read: Option<execution::Read>,
     ) -> Result<Response<Body>, Rejection> {
+        let Started { call, invoked, observation } = started;
         let part = |json: &str| incoming.body.slice_ref(json.as_bytes());
         let timeout = target.policy.timeout;
         let execution = Execution {
@@ -342,12 +352,21 @@ impl Admission<'_> {
             read,
             timeout: timeout.unwrap_or_else(|| self.server.limits().call_timeout),
             accept: self.accept,
+            outcome: CallOutcome::Complete,
+            observation: mem::take(observation),
         };
         match invoked {
             Invoked::Answered(outcome) => execution.answer(&call, outcome),
             Invoked::Running(handler) => execution.respond(Run::new(call, handler)).await,
         }
     }
+}
+
+/// A call whose handler was invoked.
+struct Started<'r> {
+    call: Arc<Call>,
+    invoked: Invoked,
+    observation: &'r mut Observation,
 }
 
 /// What a completion is for (COMP-02).

@@ -58,6 +58,9 @@ pub(crate) struct Meta<'a> {
     pub(crate) capabilities: Option<Capabilities<'a>>,
     pub(crate) log_level: Option<&'a str>,
     pub(crate) progress_token: Option<&'a str>,
+    pub(crate) traceparent: Option<&'a str>,
+    pub(crate) tracestate: Option<&'a str>,
+    pub(crate) baggage: Option<&'a str>,
 }
 
 /// `ClientCapabilities` as far as the core looks at them (META-15).
@@ -158,6 +161,9 @@ fn read_meta<'a>(scanner: &mut Scanner<'a>, meta: &mut Meta<'a>) -> Option<()> {
         }
         LOG_LEVEL => once(&mut meta.log_level, scanner.value()?),
         b"progressToken" => once(&mut meta.progress_token, scanner.value()?),
+        b"traceparent" => once(&mut meta.traceparent, scanner.value()?),
+        b"tracestate" => once(&mut meta.tracestate, scanner.value()?),
+        b"baggage" => once(&mut meta.baggage, scanner.value()?),
         _ => skip(scanner),
     })
 }

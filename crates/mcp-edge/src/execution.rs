@@ -26,6 +26,7 @@ use crate::{
         entry::{Journal, Kind},
         run::{End, Run},
     },
+    observe::{CallOutcome, Observation},
     platform::time_left,
     protocol::{Completion, PromptResult, ResourceContents, ToolResult},
     rejection::Rejection,
@@ -45,6 +46,9 @@ pub(crate) struct Execution {
     pub(crate) read: Option<Read>,
     pub(crate) timeout: Duration,
     pub(crate) accept: Accept,
+    /// What becomes of it, unless it fails.
+    pub(crate) outcome: CallOutcome,
+    pub(crate) observation: Observation,
 }
 
 /// What else is known of a resource that is read.
@@ -56,9 +60,14 @@ pub(crate) struct Read {
 
 impl Execution {
     /// The response to a call whose handler did not have to run.
-    pub(crate) fn answer(self, call: &Call, outcome: Outcome) -> Result<Response<Body>, Rejection> {
-        let message = self.complete(call, outcome)?;
-        Ok(reply(self.accept, message))
+    pub(crate) fn answer(
+        mut self,
+        call: &Call,
+        outcome: Outcome,
+    ) -> Result<Response<Body>, Rejection> {
+        let message = self.complete(call, outcome);
+        self.observe(&message);
+        Ok(reply(self.accept, message?))
     }
 
     /// Runs the handler until the form of the response is known (SSE-12).
@@ -106,8 +115,15 @@ impl Execution {
         Ok(respond::event_stream(Body::full(out)))
     }
 
+    fn observe(&mut self, answer: &Sealed) {
+        match answer {
+            Ok(_) => self.observation.end(self.outcome),
+            Err(rejection) => self.observation.refuse(rejection),
+        }
+    }
+
     /// The message that ends the call.
-    fn complete(&self, call: &Call, outcome: Outcome) -> Result<Vec<u8>, Rejection> {
+    fn complete(&mut self, call: &Call, outcome: Outcome) -> Result<Vec<u8>, Rejection> {
         let output = outcome.map_err(Rejection::Failed)?;
         let mut out = Vec::with_capacity(512);
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -115,6 +131,9 @@ impl Execution {
         out.extend_from_slice(br#","result":"#);
         let meta = match output {
             Output::Tool(mut result) => {
+                if result.is_error {
+                    self.outcome = CallOutcome::ToolError;
+                }
                 let meta = result.meta.take();
                 open_object::<ToolResult>(&mut out, &result)?;
                 meta
@@ -182,7 +201,8 @@ impl Execution {
     }
 
     /// What is to be sealed when a call suspends.
-    fn suspend(&self, call: &Arc<Call>) -> Result<BoxFuture<'static, Sealed>, Rejection> {
+    fn suspend(&mut self, call: &Arc<Call>) -> Result<BoxFuture<'static, Sealed>, Rejection> {
+        self.outcome = CallOutcome::InputRequired;
         let run_id = call.run_id();
         let suspended = call.engine().suspend(run_id);
         let (journal, questions) = suspended.map_err(|fatal| refusal(call, fatal))?;
@@ -238,6 +258,14 @@ enum Stage {
 impl Reply {
     /// Goes on; the last message, or why there is none.
     fn poll(&mut self, cx: &mut Context<'_>, call: &Arc<Call>) -> Poll<Sealed> {
+        let answer = self.poll_answer(cx, call);
+        if let Poll::Ready(answer) = &answer {
+            self.execution.observe(answer);
+        }
+        answer
+    }
+
+    fn poll_answer(&mut self, cx: &mut Context<'_>, call: &Arc<Call>) -> Poll<Sealed> {
         loop {
             match &mut self.stage {
                 Stage::Ended => return Poll::Pending,
@@ -311,7 +339,8 @@ impl Stream for Events {
         let Some(reply) = &mut this.reply else {
             return Poll::Ready(None);
         };
-        let answer = reply.poll(cx, &this.call);
+        let span = reply.execution.observation.span().clone();
+        let answer = span.in_scope(|| reply.poll(cx, &this.call));
         let platform = this.call.platform();
         let mut outbox = this.call.outbox();
         if let Poll::Ready(answer) = answer {

@@ -43,10 +43,12 @@ mod handler;
 mod headers;
 mod invoke;
 mod journal;
+mod json_log;
 mod limits;
 mod listen;
 mod method;
 mod names;
+mod observe;
 mod options;
 mod origin;
 mod outbox;
@@ -79,7 +81,9 @@ pub use {
         CompletionOutput, CompletionRequest, Handler, Json, NoArgs, PromptArgs, PromptOutput,
         RawArgs, ReadArgs, ReadOutput, ResourceUri, ToolArgs, ToolOutput, Vars,
     },
+    json_log::JsonLog,
     limits::Limits,
+    observe::{CallHook, CallInfo, CallOutcome, TraceContext},
     options::{PromptOptions, ResourceOptions, TemplateOptions, ToolOptions},
     platform::{Fetch, FetchError, Platform, Timestamp},
     principal::{Anonymous, Authenticator, Challenge, Principal},

@@ -22,6 +22,7 @@ use crate::{
     handler::CompletionRequest,
     invoke::{Invoke, Location},
     limits::Limits,
+    observe::CallHook,
     options::{Completers, Policy},
     origin::{HostRules, OriginRules},
     param_headers::ParamHeader,
@@ -85,6 +86,7 @@ pub(crate) struct Definition {
     pub(crate) forms: RwLock<HashMap<TypeId, Arc<Form>>>,
     /// How many listen streams this instance holds open.
     pub(crate) listeners: Arc<AtomicUsize>,
+    pub(crate) hooks: Vec<Arc<dyn CallHook>>,
 }
 
 pub(crate) struct ToolEntry {

@@ -119,6 +119,9 @@ fn explain_meta(text: &str) -> Result<Result<Meta<'_>, &'static str>, Rejection>
         capabilities,
         log_level: members.get(LOG_LEVEL_KEY).copied(),
         progress_token: members.get("progressToken").copied(),
+        traceparent: members.get("traceparent").copied(),
+        tracestate: members.get("tracestate").copied(),
+        baggage: members.get("baggage").copied(),
     }))
 }
 
