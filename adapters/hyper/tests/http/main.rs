@@ -1,0 +1,13 @@
+//! What clients see on real loopback sockets.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "these are tests")]
+
+mod body;
+mod connections;
+mod disconnect;
+mod http2;
+mod mounted;
+mod process;
+mod refusals;
+mod shutdown;
+mod support;
