@@ -1,6 +1,8 @@
 //! What the documentation says works. That its Rust compiles is for `cargo test --doc` to say, see
 //! `documents` in `src/lib.rs`; here a newcomer follows the README, word for word.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "these are tests")]
+
 use std::{
     env, fs,
     io::ErrorKind,
@@ -10,6 +12,9 @@ use std::{
     thread::sleep,
     time::{Duration, Instant},
 };
+
+use mcp_edge::Limits;
+use mcp_edge_hyper::ServeOptions;
 
 /// Where the README's server listens.
 const ADDRESS: &str = "127.0.0.1:3000";
@@ -22,7 +27,7 @@ fn the_ten_line_server_answers_the_curl_line() {
     let main = readme.block("rust,no_run", "fn main()");
     let lines = main.lines().filter(|line| !line.trim().is_empty()).count();
     assert!(lines <= 10, "the ten-line server has {lines} lines");
-    let curl = readme.block("sh", "curl ");
+    let curl = readme.block("sh", "curl -");
     assert!(readme.text.contains("cargo new greeter") && curl.contains(ADDRESS));
 
     let new = NewCrate::make("readme-server");
@@ -93,6 +98,33 @@ fn links_between_documents_lead_somewhere() {
                 "{path} links to {target}, and there is no such heading"
             );
         }
+    }
+}
+
+#[test]
+fn the_design_names_every_limit_and_every_dependency_of_the_core() {
+    let design = Document::read("DESIGN.md").text;
+    // As `Debug` writes them: `Limits { body_bytes: 4194304, header_count: 100, ..`.
+    for options in [format!("{:?}", Limits::default()), format!("{:?}", ServeOptions::default())] {
+        let names = options.split([' ', ',']).filter_map(|word| word.strip_suffix(':'));
+        for name in names {
+            assert!(
+                design.contains(&format!("`{name}`")),
+                "DESIGN.md: the limit `{name}` is missing"
+            );
+        }
+    }
+    let manifest = fs::read_to_string(root().join("crates/mcp-edge/Cargo.toml")).unwrap();
+    let (_, dependencies) = manifest.split_once("[dependencies]\n").unwrap();
+    let (dependencies, _) = dependencies.split_once("\n[dev-dependencies]").unwrap();
+    let lines = dependencies.lines().filter(|line| !line.starts_with(['#', '[']));
+    let crates: Vec<_> = lines.filter_map(|line| line.split(['.', ' ']).next()).collect();
+    assert!(crates.contains(&"serde_json"));
+    for name in crates.into_iter().filter(|name| !name.is_empty()) {
+        assert!(
+            design.contains(&format!("`{name}`")),
+            "DESIGN.md: why does the core need `{name}`?"
+        );
     }
 }
 
