@@ -1,0 +1,60 @@
+# The official clients that scripts/interop runs against a server, from tests/interop. Needs
+# conformance.sh, whose Node runs the TypeScript client.
+# shellcheck shell=bash
+
+interop=$root/tests/interop
+interop_tools=$tools/interop
+interop_rmcp=${CARGO_TARGET_DIR:-$root/target}/debug/mcp-edge-interop-rmcp
+
+# Installs what the TypeScript and the Python client need; does nothing when that is there already.
+interop_install() {
+  conformance_install
+  interop_install_typescript
+  interop_install_python
+}
+
+interop_install_typescript() {
+  local from=$interop/typescript to=$interop_tools/typescript
+  if grep -q '"resolved"' "$from/package-lock.json"; then
+    die "$from/package-lock.json names a registry; make it again with omit-lockfile-registry-resolved=true"
+  fi
+  cmp -s "$from/package-lock.json" "$to/.installed" && return
+  have npm || apt_install npm
+  say "npm ci: the TypeScript client"
+  mkdir -p "$to"
+  cp "$from"/{package.json,package-lock.json,.npmrc} "$to/"
+  (cd "$to" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2) || die "npm ci failed in $to"
+  cp "$from/package-lock.json" "$to/.installed"
+}
+
+interop_install_python() {
+  local list=$interop/python/requirements.txt to=$interop_tools/python
+  cmp -s "$list" "$to/.installed" && "$to/bin/python" -c '' 2>/dev/null && return
+  python3 -c 'import ensurepip' 2>/dev/null || apt_install python3 python3-venv
+  say "pip install: the Python client"
+  rm -rf "$to"
+  python3 -m venv "$to"
+  "$to/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$list" >&2 ||
+    die "pip install failed in $to"
+  cp "$list" "$to/.installed"
+}
+
+# rmcp has a lock file of its own and shares the target directory.
+interop_build_rmcp() {
+  say "cargo build: the rmcp client"
+  cargo build --quiet --locked --manifest-path "$interop/rmcp/Cargo.toml" \
+    --target-dir "${CARGO_TARGET_DIR:-$root/target}"
+}
+
+# Runs one client, which limits its own time. usage: interop_client NAME URL
+interop_client() {
+  case $1 in
+    typescript)
+      # Node looks for packages beside the program.
+      cp "$interop/typescript/client.mjs" "$interop_tools/typescript/" &&
+        conformance_node "$interop_tools/typescript/client.mjs" "$2"
+      ;;
+    python) "$interop_tools/python/bin/python" "$interop/python/client.py" "$2" ;;
+    rmcp) "$interop_rmcp" "$2" ;;
+  esac
+}
