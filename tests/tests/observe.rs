@@ -6,7 +6,7 @@ use std::{
 };
 
 use mcp_edge::{
-    CallInfo, CallOutcome, Cx, JsonLog, KeyRing, NoArgs, RequestError, Server, Timestamp, ToolError,
+    CallInfo, CallOutcome, Cx, JsonLog, KeyRing, RequestError, Server, Timestamp, ToolError,
 };
 use mcp_edge_test::Client;
 use serde::Deserialize;

@@ -145,6 +145,7 @@ async fn another_key_or_audience_is_refused() {
         builder().sealer(KeyRing::new(2, &[7; 32])).build().unwrap(),
         builder().sealer(key(7)).audience("another deployment").build().unwrap(),
         builder().sealer(key(7)).public_url("https://mcp.example.com/mcp").build().unwrap(),
+        server().with_audience("another deployment"),
         builder().build().unwrap(),
     ];
     for other in &others {

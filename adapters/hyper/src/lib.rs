@@ -24,6 +24,7 @@
 //! sends what the core answers.
 
 mod connection;
+mod log;
 mod options;
 mod platform;
 mod serve;
@@ -32,8 +33,9 @@ mod socket;
 mod watch;
 
 pub use {
+    log::json_log,
     options::ServeOptions,
     platform::HyperPlatform,
-    serve::{ServeError, serve, serve_with},
+    serve::{ServeError, serve, serve_on, serve_with},
     service::McpService,
 };

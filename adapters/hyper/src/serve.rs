@@ -29,13 +29,22 @@ use crate::{connection::Http, options::ServeOptions};
 /// - keys, from the environment variable `MCP_EDGE_KEYS` in the format of [`KeyRing::parse`].
 ///   Without that, on a loopback address, it draws a key and warns that what was sealed with it is
 ///   lost at a restart;
+/// - the name of the deployment, from `MCP_EDGE_AUDIENCE`;
 /// - an [`InProcessFeed`], so changes reach the listeners of this process.
 ///
 /// # Errors
 /// When the address cannot be bound; and, so that nobody finds out from a client, when keys are
 /// missing or ill-formed, or when a server behind a public address would refuse every caller.
 pub async fn serve(server: Server, address: impl ToSocketAddrs) -> Result<(), ServeError> {
-    let listener = TcpListener::bind(address).await.map_err(ServeError::Bind)?;
+    serve_on(server, TcpListener::bind(address).await.map_err(ServeError::Bind)?).await
+}
+
+/// Does what [`serve`] does on a listener that is bound already, so that the caller knows its
+/// address.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_on(server: Server, listener: TcpListener) -> Result<(), ServeError> {
     let address = listener.local_addr().map_err(ServeError::Bind)?;
     let server = prepare(server, address, |name| std::env::var(name))?;
     let signals = signals().map_err(ServeError::Signals)?;
@@ -134,7 +143,7 @@ impl Listening {
 fn prepare(
     mut server: Server,
     address: SocketAddr,
-    variable: impl FnOnce(&str) -> Result<String, VarError>,
+    variable: impl Fn(&str) -> Result<String, VarError>,
 ) -> Result<Server, ServeError> {
     let is_loopback = address.ip().to_canonical().is_loopback();
     if !is_loopback && !server.knows_its_callers() {
@@ -152,6 +161,9 @@ fn prepare(
             }
         };
         server = server.with_sealer(keys);
+    }
+    if let Ok(audience) = variable(AUDIENCE) {
+        server = server.with_audience(audience);
     }
     // Before the first request, rather than in the middle of one.
     getrandom::getrandom(&mut [0]).map_err(|error| ServeError::Randomness(error.into()))?;
@@ -255,6 +267,9 @@ impl std::error::Error for ServeError {
 /// Where keys come from.
 const KEYS: &str = "MCP_EDGE_KEYS";
 
+/// Where the name of the deployment comes from.
+const AUDIENCE: &str = "MCP_EDGE_AUDIENCE";
+
 /// How long nothing is accepted after an error.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -280,9 +295,10 @@ mod tests {
         keys: Result<&str, VarError>,
     ) -> Result<Server, String> {
         let server = builder.build().unwrap();
-        let variable = |name: &str| {
-            assert_eq!(name, "MCP_EDGE_KEYS");
-            keys.map(str::to_owned)
+        let variable = |name: &str| match name {
+            "MCP_EDGE_KEYS" => keys.clone().map(str::to_owned),
+            "MCP_EDGE_AUDIENCE" => Err(VarError::NotPresent),
+            name => panic!("{name} was asked for"),
         };
         prepare(server, address.parse().unwrap(), variable).map_err(|error| error.to_string())
     }
@@ -376,7 +392,10 @@ mod tests {
     fn a_server_with_keys_of_its_own_does_not_look_for_others() {
         let server = builder().sealer(KeyRing::new(1, &[0; 32])).allow_origins([]).build().unwrap();
         let address = "0.0.0.0:80".parse().unwrap();
-        let prepared = prepare(server, address, |name| panic!("{name} was asked for"));
+        let prepared = prepare(server, address, |name| match name {
+            "MCP_EDGE_AUDIENCE" => Ok("staging".to_owned()),
+            name => panic!("{name} was asked for"),
+        });
         assert!(prepared.is_ok());
     }
 }

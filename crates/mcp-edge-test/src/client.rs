@@ -100,7 +100,8 @@ impl Client {
     /// Makes a client of a server in this process. No socket is involved, and nothing is spawned:
     /// the handler runs while the test awaits the call.
     ///
-    /// Requests carry `Host: localhost`.
+    /// Requests carry `Host: localhost`. A server without keys gets one, the same for all of them:
+    /// adapters bring keys along, and a test need not.
     #[must_use]
     pub fn in_process(server: &Server) -> Self {
         Self::fleet([server.clone()])

@@ -16,7 +16,7 @@ use hyper_util::{
     client::legacy::{self, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use mcp_edge::{BoxFuture, Server};
+use mcp_edge::{BoxFuture, KeyRing, Server};
 
 use crate::platform::TestPlatform;
 
@@ -45,11 +45,17 @@ pub(crate) struct Fleet {
 impl Fleet {
     pub(crate) fn new(servers: impl IntoIterator<Item = Server>) -> Self {
         Self {
-            servers: servers.into_iter().collect(),
+            servers: servers.into_iter().map(with_key).collect(),
             platform: TestPlatform::new(),
             next: Arc::default(),
         }
     }
+}
+
+/// Gives a server the key of all tests, unless it has one: adapters bring keys along, and a test need
+/// not.
+fn with_key(server: Server) -> Server {
+    if server.has_sealer() { server } else { server.with_sealer(KeyRing::new(0, &[0x7e; 32])) }
 }
 
 impl Transport for Fleet {

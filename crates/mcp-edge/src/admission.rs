@@ -1,10 +1,9 @@
 //! A request that may be read: [`Admission`], and the checks from its body on.
 
-use std::sync::Arc;
+use std::{future::poll_fn, pin::pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
-use tracing::Instrument as _;
 
 use crate::{
     MODERN_VERSIONS,
@@ -16,7 +15,7 @@ use crate::{
     headers::{self, Accept},
     listen,
     method::Method,
-    observe::{CallOutcome, Observation},
+    observe::{CallOutcome, Observation, inside},
     platform::Platform,
     principal::Principal,
     protocol::LogLevel,
@@ -31,6 +30,7 @@ pub struct Admission<'a> {
     pub(crate) server: &'a Server,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) mirrored: Mirrored<'a>,
+    pub(crate) traceparent: Option<&'a HeaderValue>,
     pub(crate) accept: Accept,
     pub(crate) principal: Arc<Principal>,
     pub(crate) platform: Arc<dyn Platform>,
@@ -91,10 +91,13 @@ impl Admission<'_> {
         };
         let mut observation =
             Observation::begin(self.server, &self.platform, &self.principal, &envelope.method);
-        let span = observation.span().clone();
+        let span = observation.span();
         let answered = match envelope.id {
             None => check_notification(&envelope).map(|()| respond::accepted()),
-            Some(id) => self.answer(&envelope, id, &body, &mut observation).instrument(span).await,
+            Some(id) => {
+                let mut answer = pin!(self.answer(&envelope, id, &body, &mut observation));
+                poll_fn(|cx| inside(span.as_ref(), || answer.as_mut().poll(cx))).await
+            }
         };
         // A call that goes on took the observation along, and these do nothing.
         match answered {

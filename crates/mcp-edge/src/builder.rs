@@ -355,7 +355,8 @@ impl ServerBuilder {
     }
 
     /// The name of the deployment, in place of the public URL: what one deployment seals, another
-    /// does not open (MRTR-17). The default is the server's name.
+    /// does not open (MRTR-17). Without either, adapters take it from the environment variable
+    /// `MCP_EDGE_AUDIENCE`, and else it is the server's name.
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audience = Some(audience.into());
@@ -507,7 +508,7 @@ impl ServerBuilder {
             return Err(BuildError::new(faults));
         };
         let name = self.implementation.name;
-        let audience = self.public_url.or(self.audience).unwrap_or_else(|| name.clone());
+        let audience = self.public_url.or(self.audience);
         let knows_its_callers = self.origins.is_some() || self.hosts.is_some();
         let hosts = self.hosts.unwrap_or(match self.origins {
             Some(_) => HostRules::Any,

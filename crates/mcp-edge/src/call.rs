@@ -49,7 +49,7 @@ pub(crate) struct Call {
     pub(crate) may_ask: bool,
     /// When this request must have been answered.
     pub(crate) deadline: Option<Timestamp>,
-    pub(crate) trace: Option<TraceContext>,
+    pub(crate) trace: Option<Box<TraceContext>>,
     pub(crate) outbox: Mutex<Outbox>,
     pub(crate) engine: Mutex<Engine>,
 }

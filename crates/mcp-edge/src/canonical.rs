@@ -25,7 +25,8 @@ use serde_json::{Error, value::RawValue};
 
 /// Returns the SHA-256 of the canonical form of `raw`, or of `{}` when there is none.
 ///
-/// # Errors When `raw` is not JSON, holds a string that is no Unicode text (a lone surrogate),
+/// # Errors
+/// When `raw` is not JSON, holds a string that is no Unicode text (a lone surrogate),
 /// nests deeper than `serde_json` reads, or has an exponent beyond any number type.
 pub(crate) fn digest_json(raw: Option<&str>) -> Result<[u8; 32], Error> {
     let raw = raw.unwrap_or("{}");
@@ -52,10 +53,10 @@ pub(crate) fn digest(parts: &[&[u8]]) -> [u8; 32] {
 /// of `exponent`. Neither the first nor the last digit is 0; zero has no digits at all.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decimal<'a> {
-    negative: bool,
+    pub(crate) negative: bool,
     whole: &'a str,
     fraction: &'a str,
-    exponent: i64,
+    pub(crate) exponent: i64,
 }
 
 impl<'a> Decimal<'a> {
@@ -110,11 +111,11 @@ impl<'a> Decimal<'a> {
         digits.fold(0, |value: u64, digit| value * 10 + u64::from(digit - b'0')) < 1 << 53
     }
 
-    fn digits(&self) -> impl Iterator<Item = u8> {
+    pub(crate) fn digits(&self) -> impl Iterator<Item = u8> {
         self.whole.bytes().chain(self.fraction.bytes())
     }
 
-    const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.whole.len() + self.fraction.len()
     }
 }

@@ -301,7 +301,7 @@ impl Cx {
     /// The trace context of the request, to pass on to what the handler calls (TRACE-03).
     #[must_use]
     pub fn trace_context(&self) -> Option<&TraceContext> {
-        self.call.trace.as_ref()
+        self.call.trace.as_deref()
     }
 
     /// Announces changes to listeners of this server, in the caller's tenant.

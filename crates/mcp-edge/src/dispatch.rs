@@ -91,7 +91,7 @@ impl Admission<'_> {
             Begin::Run(call) => call,
             Begin::GivenBack(response) => return Ok(response),
         };
-        observation.begin_call(&call.name, call.trace.as_ref());
+        observation.begin_call(&call.name, call.trace.as_deref());
         // TOOL-10: absent is `{}`.
         let invoked = tool.handler.invoke(Cx::new(Arc::clone(&call)), arguments.unwrap_or("{}"));
         self.run(incoming, &target, Started { call, invoked, observation }, None).await
@@ -117,7 +117,7 @@ impl Admission<'_> {
             Begin::Run(call) => call,
             Begin::GivenBack(response) => return Ok(response),
         };
-        observation.begin_call(&call.name, call.trace.as_ref());
+        observation.begin_call(&call.name, call.trace.as_deref());
         let invoked = prompt.handler.invoke(Cx::new(Arc::clone(&call)), values);
         self.run(incoming, &target, Started { call, invoked, observation }, None).await
     }
@@ -142,7 +142,7 @@ impl Admission<'_> {
             Begin::GivenBack(response) => return Ok(response),
         };
         let location = Location { uri, variables };
-        observation.begin_call(&call.name, call.trace.as_ref());
+        observation.begin_call(&call.name, call.trace.as_deref());
         let invoked = resource.handler.invoke(Cx::new(Arc::clone(&call)), location);
         // MRTR-26: what was read with the help of answers is nobody else's.
         let retried = call.engine().round() > 0;
@@ -184,7 +184,7 @@ impl Admission<'_> {
         };
         let engine = Engine::first(policy.version, self.platform.now());
         let call = self.call(incoming, &target, engine);
-        observation.begin_call(&call.name, call.trace.as_ref());
+        observation.begin_call(&call.name, call.trace.as_deref());
         let invoked = match completers.get(&argument.name) {
             Some(completer) => {
                 let request = CompletionRequest::new(argument.value, context.arguments);
@@ -325,14 +325,22 @@ impl Admission<'_> {
             name: Arc::clone(target.name),
             may_ask: target.may_ask,
             deadline,
-            trace: TraceContext::of(incoming.meta, self.headers),
-            outbox: if self.accept.sse {
-                Outbox::new(token.map(part), level).into()
-            } else {
-                Outbox::default().into()
-            },
+            trace: self.trace(incoming.meta),
+            outbox: match self.accept.sse {
+                true => Outbox::new(token.map(part), level),
+                false => Outbox::default(),
+            }
+            .into(),
             engine: engine.into(),
         })
+    }
+
+    /// The trace context, if the request has one: most have none, and pay nothing.
+    fn trace(&self, meta: &Meta<'_>) -> Option<Box<TraceContext>> {
+        if meta.traceparent.is_none() && self.traceparent.is_none() {
+            return None;
+        }
+        TraceContext::of(meta, self.headers).map(Box::new)
     }
 
     async fn run(

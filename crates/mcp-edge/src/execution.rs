@@ -26,7 +26,7 @@ use crate::{
         entry::{Journal, Kind},
         run::{End, Run},
     },
-    observe::{CallOutcome, Observation},
+    observe::{CallOutcome, Observation, inside},
     platform::time_left,
     protocol::{Completion, PromptResult, ResourceContents, ToolResult},
     rejection::Rejection,
@@ -339,8 +339,8 @@ impl Stream for Events {
         let Some(reply) = &mut this.reply else {
             return Poll::Ready(None);
         };
-        let span = reply.execution.observation.span().clone();
-        let answer = span.in_scope(|| reply.poll(cx, &this.call));
+        let span = reply.execution.observation.span();
+        let answer = inside(span.as_ref(), || reply.poll(cx, &this.call));
         let platform = this.call.platform();
         let mut outbox = this.call.outbox();
         if let Poll::Ready(answer) = answer {

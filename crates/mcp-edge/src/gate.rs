@@ -89,8 +89,9 @@ async fn check<'a>(
     if head.declared_length(limit).is_some_and(|length| length > limit) {
         return refuse(Rejection::BodyTooLarge { limit });
     }
-    let mirrored = head.mirrored;
-    Ok(Admission { server, headers: &parts.headers, mirrored, accept, principal, platform })
+    let Head { mirrored, traceparent, .. } = head;
+    let headers = &parts.headers;
+    Ok(Admission { server, headers, mirrored, traceparent, accept, principal, platform })
 }
 
 async fn authenticate(
@@ -118,6 +119,7 @@ struct Head<'a> {
     accept: Option<&'a HeaderValue>,
     repeated_accept: bool,
     mirrored: Mirrored<'a>,
+    traceparent: Option<&'a HeaderValue>,
 }
 
 impl<'a> Head<'a> {
@@ -140,6 +142,7 @@ impl<'a> Head<'a> {
                 "mcp-protocol-version" => head.mirrored.version.add(value),
                 "mcp-method" => head.mirrored.method.add(value),
                 "mcp-name" => head.mirrored.name.add(value),
+                "traceparent" => head.traceparent = Some(value),
                 _ => {}
             }
         }

@@ -63,6 +63,7 @@ pub(crate) async fn listen(
         let text = format!("params.notifications.resourceSubscriptions has more than {limit} URIs");
         return Err(Rejection::params(text));
     }
+    let place = Place::take(server).ok_or(Rejection::TooManyListeners)?;
     let honoured = honoured(server, platform.as_ref(), asked);
     let feed = match topics(&honoured, principal) {
         topics if topics.is_empty() => None,
@@ -72,7 +73,6 @@ pub(crate) async fn listen(
             None => None,
         },
     };
-    let place = Place::take(server).ok_or(Rejection::TooManyListeners)?;
     let mut first = Vec::new();
     respond::push_event(&mut first, &acknowledgement(id, &honoured));
     let end = final_message(server, id);

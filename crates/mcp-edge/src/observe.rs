@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use http::HeaderMap;
-use tracing::Span;
+use tracing::{Level, Span};
 
 use crate::{
     envelope::Meta,
@@ -132,14 +132,12 @@ fn is_traceparent(text: &str) -> bool {
     }
 }
 
-/// Watches one request. Dropped unfinished, it reports a cancelled one.
-pub(crate) struct Observation {
-    span: Span,
-    /// Only where anybody looks.
-    watch: Option<Watch>,
-}
+/// Watches one request, where anybody looks. Dropped unfinished, it reports a cancelled one.
+#[derive(Default)]
+pub(crate) struct Observation(Option<Box<Watch>>);
 
 struct Watch {
+    span: Span,
     server: Server,
     platform: Arc<dyn Platform>,
     principal: Arc<Principal>,
@@ -157,6 +155,9 @@ impl Observation {
         principal: &Arc<Principal>,
         method: &str,
     ) -> Self {
+        if server.definition().hooks.is_empty() && !tracing::enabled!(Level::INFO) {
+            return Self(None);
+        }
         let span = tracing::info_span!(
             "request",
             method = %method.get(..64).unwrap_or(method),
@@ -166,46 +167,56 @@ impl Observation {
             outcome = tracing::field::Empty,
             duration_ms = tracing::field::Empty,
         );
-        let watched = !span.is_disabled() || !server.definition().hooks.is_empty();
-        let watch = watched.then(|| Watch {
+        Self(Some(Box::new(Watch {
+            span,
             server: server.clone(),
             platform: Arc::clone(platform),
             principal: Arc::clone(principal),
             method: method.to_owned(),
             name: None,
             began: platform.now(),
-        });
-        Self { span, watch }
+        })))
     }
 
-    pub(crate) const fn span(&self) -> &Span {
-        &self.span
+    /// The span to be in while the request is worked on.
+    pub(crate) fn span(&self) -> Option<Span> {
+        self.0.as_ref().map(|watch| watch.span.clone())
     }
 
     /// A handler is about to run.
     pub(crate) fn begin_call(&mut self, name: &Arc<str>, trace: Option<&TraceContext>) {
-        let Some(watch) = &mut self.watch else { return };
-        self.span.record("name", &**name);
+        let Some(watch) = &mut self.0 else { return };
+        watch.span.record("name", &**name);
         if let Some(trace) = trace {
-            self.span.record("trace_id", trace.trace_id());
-            self.span.record("parent_id", trace.parent_id());
+            watch.span.record("trace_id", trace.trace_id());
+            watch.span.record("parent_id", trace.parent_id());
         }
         watch.name = Some(Arc::clone(name));
         watch.hooks(|hook, call| hook.begin(call));
     }
 
     pub(crate) fn end(&mut self, outcome: CallOutcome) {
-        let Some(watch) = self.watch.take() else { return };
+        let Some(watch) = self.0.take() else { return };
         let took = watch.platform.now().since(watch.began);
         let milliseconds = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
-        self.span.record("outcome", tracing::field::display(outcome));
-        self.span.record("duration_ms", milliseconds);
-        tracing::info!(parent: &self.span, "answered");
+        watch.span.record("outcome", tracing::field::display(outcome));
+        watch.span.record("duration_ms", milliseconds);
+        tracing::info!(parent: &watch.span, "answered");
         watch.hooks(|hook, call| hook.end(call, outcome, took));
     }
 
     pub(crate) fn refuse(&mut self, rejection: &Rejection) {
-        self.end(CallOutcome::Failed(rejection.wire().1));
+        if self.0.is_some() {
+            self.end(CallOutcome::Failed(rejection.wire().1));
+        }
+    }
+}
+
+/// Polls inside a span, if there is one.
+pub(crate) fn inside<T>(span: Option<&Span>, poll: impl FnOnce() -> T) -> T {
+    match span {
+        Some(span) => span.in_scope(poll),
+        None => poll(),
     }
 }
 
@@ -217,13 +228,6 @@ impl Watch {
     }
 }
 
-impl Default for Observation {
-    /// Watches nothing.
-    fn default() -> Self {
-        Self { span: Span::none(), watch: None }
-    }
-}
-
 impl Drop for Observation {
     fn drop(&mut self) {
         self.end(CallOutcome::Cancelled);
@@ -232,7 +236,7 @@ impl Drop for Observation {
 
 impl fmt::Debug for Observation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Observation").field("span", &self.span).finish_non_exhaustive()
+        f.debug_struct("Observation").finish_non_exhaustive()
     }
 }
 

@@ -24,17 +24,25 @@ pub(crate) struct Outbox {
     token: Option<Bytes>,
     /// The lowest level that the request asked for.
     level: Option<LogLevel>,
+    /// Made at the first notification: most calls send none.
+    waiting: Option<Box<Waiting>>,
+    waker: Option<Waker>,
+}
+
+/// What waits for the client.
+#[derive(Debug, Default)]
+struct Waiting {
     /// Events, ready for the wire.
     events: Vec<u8>,
-    last: Option<Progress>,
+    /// How far it was at last.
+    last: Option<f64>,
     last_sent: Option<Timestamp>,
     /// The newest progress, held back because the one before is too recent.
     held: Option<Progress>,
     dropped_logs: u64,
-    waker: Option<Waker>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Progress {
     progress: f64,
     total: Option<f64>,
@@ -43,13 +51,11 @@ struct Progress {
 
 impl Outbox {
     pub(crate) fn new(token: Option<Bytes>, level: Option<LogLevel>) -> Self {
-        let mut outbox = Self::default();
-        (outbox.token, outbox.level) = (token, level);
-        outbox
+        Self { token, level, waiting: None, waker: None }
     }
 
     /// Whether the request can be sent notifications at all.
-    pub(crate) const fn is_open(&self) -> bool {
+    const fn is_open(&self) -> bool {
         self.token.is_some() || self.level.is_some()
     }
 
@@ -60,14 +66,16 @@ impl Outbox {
         total: Option<f64>,
         message: &str,
     ) {
-        let grows = self.last.as_ref().is_none_or(|last| progress > last.progress);
-        if self.token.is_none() || !progress.is_finite() || !grows {
+        if self.token.is_none() || !progress.is_finite() {
+            return;
+        }
+        let waiting = self.waiting.get_or_insert_default();
+        if waiting.last.is_some_and(|last| progress <= last) {
             return; // PROG-03: strictly increasing
         }
+        waiting.last = Some(progress);
         let total = total.filter(|total| total.is_finite());
-        let next = Progress { progress, total, message: message.to_owned() };
-        self.last = Some(next.clone());
-        self.held = Some(next);
+        waiting.held = Some(Progress { progress, total, message: message.to_owned() });
         self.release(now);
         self.wake();
     }
@@ -76,8 +84,9 @@ impl Outbox {
         if self.level.is_none_or(|lowest| level < lowest) {
             return;
         }
-        if self.events.len() > MAX_WAITING {
-            self.dropped_logs += 1;
+        let waiting = self.waiting.get_or_insert_default();
+        if waiting.events.len() > MAX_WAITING {
+            waiting.dropped_logs += 1;
             return;
         }
         #[derive(Serialize)]
@@ -86,19 +95,18 @@ impl Outbox {
             logger: &'a str,
             data: &'a Value,
         }
-        self.push("notifications/message", &Params { level, logger, data });
+        waiting.push("notifications/message", &Params { level, logger, data });
         self.wake();
     }
 
     /// Whether progress waits for its time, and for how long.
     pub(crate) fn held_for(&self, now: Timestamp) -> Option<Duration> {
-        self.held.as_ref()?;
-        let sent = self.last_sent?;
-        Some(PROGRESS_INTERVAL.saturating_sub(now.since(sent)))
+        let waiting = self.waiting.as_ref().filter(|waiting| waiting.held.is_some())?;
+        Some(PROGRESS_INTERVAL.saturating_sub(now.since(waiting.last_sent?)))
     }
 
     /// Sends the progress that was held back, if its time has come.
-    pub(crate) fn release(&mut self, now: Timestamp) {
+    fn release(&mut self, now: Timestamp) {
         if self.held_for(now).is_none_or(|left| left.is_zero()) {
             self.flush(now);
         }
@@ -106,9 +114,8 @@ impl Outbox {
 
     /// Sends the progress that was held back: the newest always arrives.
     pub(crate) fn flush(&mut self, now: Timestamp) {
-        let (Some(held), Some(token)) = (self.held.take(), self.token.take()) else {
-            return;
-        };
+        let (Some(waiting), Some(token)) = (&mut self.waiting, &self.token) else { return };
+        let Some(held) = waiting.held.take() else { return };
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
         struct Params<'a> {
@@ -119,22 +126,21 @@ impl Outbox {
             #[serde(skip_serializing_if = "str::is_empty")]
             message: &'a str,
         }
-        if let Ok(progress_token) = serde_json::from_slice(&token) {
+        if let Ok(progress_token) = serde_json::from_slice(token) {
             let (progress, total) = (number(held.progress), held.total.map(number));
             let params = Params { progress_token, progress, total, message: &held.message };
-            self.push("notifications/progress", &params);
+            waiting.push("notifications/progress", &params);
         }
-        self.token = Some(token);
-        self.last_sent = Some(now);
+        waiting.last_sent = Some(now);
     }
 
     /// What is ready for the wire.
     pub(crate) fn take(&mut self) -> Vec<u8> {
-        mem::take(&mut self.events)
+        self.waiting.as_mut().map_or_else(Vec::new, |waiting| mem::take(&mut waiting.events))
     }
 
-    pub(crate) const fn is_empty(&self) -> bool {
-        self.events.is_empty()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.as_ref().is_none_or(|waiting| waiting.events.is_empty())
     }
 
     /// Remembers who to wake when something is written from outside the handler's own poll.
@@ -147,6 +153,14 @@ impl Outbox {
         }
     }
 
+    fn wake(&mut self) {
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+impl Waiting {
     fn push(&mut self, method: &str, params: &impl Serialize) {
         #[derive(Serialize)]
         struct Notification<'a, P> {
@@ -159,15 +173,9 @@ impl Outbox {
             Err(error) => tracing::warn!("a notification was dropped: {error}"),
         }
     }
-
-    fn wake(&mut self) {
-        if let Some(waker) = self.waker.take() {
-            waker.wake();
-        }
-    }
 }
 
-impl Drop for Outbox {
+impl Drop for Waiting {
     fn drop(&mut self) {
         if self.dropped_logs > 0 {
             tracing::warn!(count = self.dropped_logs, "log messages dropped: the client is slow");

@@ -144,14 +144,12 @@ impl<'a> Scanner<'a> {
     /// Skips a string, and says whether it has escapes.
     fn skip_string(&mut self) -> Option<bool> {
         let bytes = self.text.as_bytes();
-        if bytes.get(self.at) != Some(&b'"') {
+        let [b'"', rest @ ..] = bytes.get(self.at..)? else {
             return None;
-        }
-        let mut at = self.at + 1;
-        let mut escaped = false;
+        };
+        let (mut rest, mut escaped) = (rest, false);
         loop {
             // Eight at a time, while none of them ends the string or needs a look.
-            let mut rest = bytes.get(at..)?;
             while let Some((chunk, after)) = rest.split_first_chunk() {
                 let special = special(u64::from_le_bytes(*chunk));
                 if special != 0 {
@@ -160,23 +158,24 @@ impl<'a> Scanner<'a> {
                 }
                 rest = after;
             }
-            at = bytes.len() - rest.len();
-            match *bytes.get(at)? {
-                b'"' => {
-                    self.at = at + 1;
+            rest = match rest {
+                [b'"', rest @ ..] => {
+                    self.at = bytes.len() - rest.len();
                     return Some(escaped);
                 }
-                b'\\' => {
+                [b'\\', b'u', a, b, c, d, rest @ ..]
+                    if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) =>
+                {
                     escaped = true;
-                    at += match *bytes.get(at + 1)? {
-                        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 2,
-                        b'u' if bytes.get(at + 2..at + 6)?.iter().all(u8::is_ascii_hexdigit) => 6,
-                        _ => return None,
-                    };
+                    rest
                 }
-                0..0x20 => return None,
-                _ => at += 1,
-            }
+                [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', rest @ ..] => {
+                    escaped = true;
+                    rest
+                }
+                [b'\\' | 0..0x20, ..] | [] => return None,
+                [_, rest @ ..] => rest,
+            };
         }
     }
 
@@ -216,10 +215,14 @@ impl<'a> Scanner<'a> {
     }
 
     fn next_is(&mut self, byte: u8) -> bool {
-        self.white();
-        let is = self.peek() == Some(byte);
-        self.at += usize::from(is);
-        is
+        if self.peek() != Some(byte) {
+            self.white();
+            if self.peek() != Some(byte) {
+                return false;
+            }
+        }
+        self.at += 1;
+        true
     }
 
     fn white(&mut self) {

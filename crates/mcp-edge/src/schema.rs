@@ -145,13 +145,11 @@ enum Rule {
     /// `required`, and `dependentRequired` by one member.
     Required {
         when: Option<String>,
-        names: Vec<String>,
+        /// Names, and the nodes of those that `properties` speaks of.
+        names: Vec<(String, Option<usize>)>,
     },
     Unevaluated {
         of_objects: bool,
         schema: usize,
     },
 }
-
-/// Deepest nesting of subschemas, and of nodes that apply each other to one value.
-const MAX_DEPTH: usize = 128;

@@ -42,7 +42,8 @@ pub trait Sealer: fmt::Debug + MaybeSend + MaybeSync + 'static {
 
     /// Opens a token and returns what was sealed.
     ///
-    /// # Errors For every token that was not sealed by this sealer, under one of its current keys,
+    /// # Errors
+    /// For every token that was not sealed by this sealer, under one of its current keys,
     /// with the same `context`. The reason is for the log; no caller may learn it.
     fn open<'a>(
         &'a self,

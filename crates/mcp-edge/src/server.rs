@@ -51,6 +51,7 @@ pub struct Server {
 pub(crate) struct Services {
     pub(crate) sealer: Option<Arc<dyn Sealer>>,
     pub(crate) feed: Option<Arc<dyn ChangeFeed>>,
+    pub(crate) audience: Option<String>,
     pub(crate) deny_replay_lints: bool,
 }
 
@@ -65,7 +66,8 @@ pub(crate) struct Definition {
     /// The identity as a member of `_meta`, without braces; empty if it is not told.
     pub(crate) server_info: String,
     pub(crate) endpoint: String,
-    pub(crate) audience: String,
+    /// Said by the builder, or left to the platform.
+    pub(crate) audience: Option<String>,
     pub(crate) hosts: HostRules,
     pub(crate) origins: OriginRules,
     /// Whether who may call was said, and is not left at the default for local servers.
@@ -170,6 +172,13 @@ impl Server {
         self.with_services(|services| services.feed = Some(Arc::new(feed)))
     }
 
+    /// Names the deployment, where the builder did not: what one deployment seals, another does not
+    /// open (MRTR-17).
+    #[must_use]
+    pub fn with_audience(self, audience: impl Into<String>) -> Self {
+        self.with_services(|services| services.audience = Some(audience.into()))
+    }
+
     /// For tests: what the journal would only hint at in the debug log (a plain await before a
     /// question, keys that change) fails the call with the hint as its message.
     #[must_use]
@@ -236,7 +245,8 @@ impl Server {
     }
 
     pub(crate) fn audience(&self) -> &str {
-        &self.definition.audience
+        let said = self.definition.audience.as_deref();
+        said.or(self.services.audience.as_deref()).unwrap_or(&self.definition.name)
     }
 
     pub(crate) fn state<T: Any>(&self) -> Option<&T> {

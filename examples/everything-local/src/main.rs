@@ -4,27 +4,23 @@
 //! takes any that is free.
 #![allow(clippy::print_stdout, reason = "a program for the command line")]
 
-use std::{
-    env,
-    error::Error,
-    io,
-    net::{Ipv4Addr, TcpListener},
-};
+use std::{env, error::Error, io, net::Ipv4Addr};
+
+use tokio::net::TcpListener;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     tracing_subscriber::fmt().with_writer(io::stderr).init();
     let server = everything::server()?;
     let port = port()?;
-    // Bound for a moment, to see that the port is free, and which one it is.
-    let address = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-        .and_then(|listener| listener.local_addr())
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .await
         .map_err(|error| format!("cannot listen on port {port}: {error}"))?;
-    let url = format!("http://{address}{}", server.endpoint());
+    let url = format!("http://{}{}", listener.local_addr()?, server.endpoint());
     println!("Everything is served at {url}; only programs on this machine reach it.");
     println!("It has {}. To call the tool `hello`, paste:\n", everything::CONTENTS);
     println!("curl -sS {url} {HEADERS} -d '{BODY}'\n");
-    mcp_edge_hyper::serve(server, address).await?;
+    mcp_edge_hyper::serve_on(server, listener).await?;
     Ok(())
 }
 

@@ -286,12 +286,17 @@ async fn canc_07_a_call_that_never_ends_is_cut_by_its_time_limit() {
 }
 
 #[tokio::test]
-async fn without_a_key_a_question_is_refused_and_the_log_says_how_to_make_one() {
+async fn without_a_key_a_question_is_refused() {
     let tool = |cx: Cx, _: NoArgs| async move {
         cx.elicit::<Text>("a", "?").await;
     };
     let server = Server::builder("s", "1").tool("t", "Asks", tool).build().unwrap();
-    assert_eq!(refused(&server).await, neutral());
+    let request = client(&server).request("tools/call", json!({ "name": "t" }));
+    let platform = Arc::new(mcp_edge_test::TestPlatform::new());
+    let response = server.respond(request, platform).await;
+    let body: serde_json::Value =
+        serde_json::from_slice(response.body().as_bytes().unwrap()).unwrap();
+    assert_eq!(body["error"], json!({ "code": -32603, "message": "Internal error" }));
 }
 
 #[tokio::test]

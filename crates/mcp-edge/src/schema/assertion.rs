@@ -19,9 +19,17 @@ pub(super) enum Assertion {
     Never,
     Pattern(Pattern),
     /// `minimum` and its like.
-    Range { end: End, exclusive: bool, limit: Number },
+    Range {
+        end: End,
+        exclusive: bool,
+        limit: Number,
+    },
     /// `minLength`, `minItems`, `minProperties` and their like.
-    Size { of: &'static Kind, end: End, limit: u64 },
+    Size {
+        of: &'static Kind,
+        end: End,
+        limit: u64,
+    },
     Types(Types),
     Unique,
 }
@@ -136,8 +144,7 @@ pub(super) struct Kind {
 
 pub(super) static STRING: Kind =
     Kind { size: |value| value.as_str().map(|text| text.chars().count()), unit: "character" };
-pub(super) static ARRAY: Kind =
-    Kind { size: |value| value.as_array().map(Vec::len), unit: "item" };
+pub(super) static ARRAY: Kind = Kind { size: |value| value.as_array().map(Vec::len), unit: "item" };
 pub(super) static OBJECT: Kind =
     Kind { size: |value| value.as_object().map(serde_json::Map::len), unit: "member" };
 

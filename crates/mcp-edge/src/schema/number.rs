@@ -16,12 +16,15 @@ pub(super) fn order(left: &Value, right: &Value) -> Ordering {
         (Value::Array(left), Value::Array(right)) => {
             left.len().cmp(&right.len()).then_with(|| first_difference(left.iter().zip(right)))
         }
-        (Value::Object(left), Value::Object(right)) => left.len().cmp(&right.len()).then_with(|| {
-            let (left, right) = (sorted(left), sorted(right));
-            let keys = left.iter().map(|member| member.0).cmp(right.iter().map(|member| member.0));
-            let values = left.iter().zip(&right).map(|(left, right)| (left.1, right.1));
-            keys.then_with(|| first_difference(values))
-        }),
+        (Value::Object(left), Value::Object(right)) => {
+            left.len().cmp(&right.len()).then_with(|| {
+                let (left, right) = (sorted(left), sorted(right));
+                let keys =
+                    left.iter().map(|member| member.0).cmp(right.iter().map(|member| member.0));
+                let values = left.iter().zip(&right).map(|(left, right)| (left.1, right.1));
+                keys.then_with(|| first_difference(values))
+            })
+        }
         (left, right) => rank(left).cmp(&rank(right)),
     }
 }

@@ -1,0 +1,93 @@
+//! SUB: streams of news.
+
+use std::time::Duration;
+
+use mcp_edge::{Change, Cx, InProcessFeed, Limits, NoArgs, protocol::LogLevel};
+use mcp_edge_test::TestPlatform;
+
+use super::*;
+
+async fn emit(cx: Cx, _: NoArgs) -> &'static str {
+    cx.progress(1.0, None, "half");
+    cx.log(LogLevel::Emergency, "fire");
+    "done"
+}
+
+/// A server that can hold one stream.
+fn server() -> Server {
+    let mut limits = Limits::default();
+    limits.listeners = 1;
+    let server = builder().tool("emit", "Emits", emit).logging().limits(limits).build().unwrap();
+    server.with_change_feed(InProcessFeed::default())
+}
+
+fn tools() -> Value {
+    json!({ "toolsListChanged": true })
+}
+
+#[tokio::test]
+async fn sub_06_messages_carry_the_id_as_it_was_written() {
+    for id in [json!(0), json!(""), json!("0"), json!("a\"b"), json!(-7)] {
+        let (server, platform) = (server(), TestPlatform::new());
+        let draining = platform.draining();
+        let client = Client::in_process(&server).platform(platform);
+        let request = client.request("subscriptions/listen", json!({ "notifications": tools() }));
+        let mut response = client.raw(edit(request, |body| body["id"] = id.clone())).await.unwrap();
+        for (change, of) in [(false, "params"), (true, "params"), (false, "result")] {
+            if change {
+                server.publisher().publish(Change::Tools).await.unwrap();
+            } else if of == "result" {
+                draining.start();
+            }
+            let event = response.next_event().await.unwrap().unwrap();
+            let message: Value = serde_json::from_str(&event.data).unwrap();
+            let tag = &message[of]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+            assert_eq!(tag, &id, "{message}");
+        }
+        assert!(response.next_event().await.unwrap().is_none());
+    }
+}
+
+#[tokio::test]
+async fn sub_08_a_stream_that_the_server_ends_has_a_result() {
+    let platform = TestPlatform::new();
+    let draining = platform.draining();
+    let client = Client::in_process(&server()).platform(platform);
+    let mut listening = client.listen(tools()).await.unwrap();
+    draining.start();
+    assert!(listening.next().await.is_none());
+    let result = listening.result().expect("ended gracefully");
+    assert_eq!(result["resultType"], "complete");
+    let info = &result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"];
+    assert_eq!(info, "requirements", "META-07");
+    assert!(result.get("ttlMs").is_none(), "CACHE-10");
+}
+
+#[tokio::test]
+async fn sub_09_and_10_a_client_leaves_by_closing_and_hears_nothing_of_before() {
+    let server = server();
+    let client = Client::in_process(&server);
+    let mut first = client.listen(tools()).await.unwrap();
+    server.publisher().publish(Change::Tools).await.unwrap();
+    assert!(first.next().await.is_some());
+    assert!(client.listen(tools()).await.is_err(), "the one place is taken");
+    server.publisher().publish(Change::Tools).await.unwrap();
+    drop(first);
+    let mut second = client.listen(tools()).await.unwrap();
+    let next = tokio::time::timeout(Duration::from_millis(50), second.next()).await;
+    assert!(next.is_err(), "that was before");
+}
+
+#[tokio::test]
+async fn sub_11_and_log_05_and_prog_08_a_stream_of_news_has_news_alone() {
+    let server = server();
+    let client = Client::in_process(&server).with_progress().log_level(LogLevel::Debug);
+    let mut listening = client.listen(tools()).await.unwrap();
+    let called = client.call("emit", ()).await.unwrap();
+    assert_eq!(called.notifications.len(), 2);
+    server.publisher().publish(Change::Tools).await.unwrap();
+    let news = listening.next().await.unwrap();
+    assert_eq!(news["method"], "notifications/tools/list_changed", "and nothing before it");
+    let next = tokio::time::timeout(Duration::from_millis(50), listening.next()).await;
+    assert!(next.is_err(), "nor behind it");
+}
