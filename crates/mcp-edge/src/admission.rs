@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use crate::{
     MODERN_VERSIONS,
     body::Body,
-    catalogue::List,
+    catalogue::{Asker, List},
     dispatch::Incoming,
     envelope::{CAPABILITIES_KEY, Envelope, Fault, Meta, Params, VERSION_KEY},
     execution,
@@ -19,6 +19,7 @@ use crate::{
     platform::Platform,
     principal::Principal,
     protocol::LogLevel,
+    provider::DynamicResource,
     rejection::{HeaderFault, Rejection},
     respond,
     server::Server,
@@ -222,13 +223,16 @@ impl Admission<'_> {
     async fn list(&self, list: List, params: &Params<'_>) -> Result<Vec<u8>, Rejection> {
         let definition = self.server.definition();
         let (server, platform) = (self.server, self.platform.as_ref());
-        let (principal, cursor) = (&self.principal, params.cursor.as_deref());
+        let asker = Asker { server, platform, principal: &self.principal };
+        let (more, cursor) = (&definition.more, params.cursor.as_deref());
         match list {
-            List::Tools => definition.tools.page(server, platform, principal, cursor).await,
-            List::Prompts => definition.prompts.page(server, platform, principal, cursor).await,
-            List::Resources => definition.resources.page(server, platform, principal, cursor).await,
+            List::Tools => definition.tools.page(asker, more.tools.as_ref(), cursor).await,
+            List::Prompts => definition.prompts.page(asker, more.prompts.as_ref(), cursor).await,
+            List::Resources => {
+                definition.resources.page(asker, more.resources.as_ref(), cursor).await
+            }
             List::ResourceTemplates => {
-                definition.templates.page(server, platform, principal, cursor).await
+                definition.templates.page::<DynamicResource>(asker, None, cursor).await
             }
         }
     }

@@ -12,25 +12,26 @@ use crate::{
     MODERN_VERSIONS,
     call::TASKS,
     catalogue::{CacheHints, Catalogue, List},
+    define,
     error::BuildError,
     feed::ChangeFeed,
     handler::{Handler, PromptArgs, PromptOutput, ReadArgs, ReadOutput, ToolArgs, ToolOutput},
-    invoke::{Invoke, Location, PromptHandler, ResourceHandler, ToolHandler},
+    invoke::{PromptHandler, ResourceHandler, ToolHandler},
     limits::Limits,
     names,
     observe::CallHook,
-    options::{PromptOptions, ResourceOptions, TemplateOptions, ToolOptions, prompt_arguments},
+    options::{PromptOptions, ResourceOptions, TemplateOptions, ToolOptions},
     origin::{HostRules, OriginRules},
-    param_headers,
     principal::{Authenticator, Principal},
     protocol::{Icon, Implementation, JsonObject, Prompt, Resource, ResourceTemplate, Tool},
+    provider::{DynamicPrompt, DynamicResource, DynamicTool, Provider, Providers},
     seal::Sealer,
     server::{
         Definition, PromptEntry, ResourceEntry, Server, Services, TemplateEntry, ToolEntry,
         end_result,
     },
     target::{DynAny, MaybeSend, MaybeSync},
-    uri::{self, UriTemplate},
+    uri,
 };
 
 /// Defines a server; made by [`Server::builder`].
@@ -55,6 +56,7 @@ pub struct ServerBuilder {
     state: HashMap<TypeId, Box<DynAny>>,
     services: Services,
     hooks: Vec<Arc<dyn CallHook>>,
+    more: Providers,
     tools: Vec<(String, Tool, ToolEntry)>,
     prompts: Vec<(String, Prompt, PromptEntry)>,
     resources: Vec<(String, Resource, ResourceEntry)>,
@@ -82,6 +84,7 @@ impl ServerBuilder {
             state: HashMap::new(),
             services: Services::default(),
             hooks: Vec::new(),
+            more: Providers::default(),
             tools: Vec::new(),
             prompts: Vec::new(),
             resources: Vec::new(),
@@ -127,12 +130,10 @@ impl ServerBuilder {
         H::Out: ToolOutput,
         H::Future: MaybeSend,
     {
-        let schema = H::Args::schema();
-        let has_schema = schema.is_some();
-        let mut tool = Tool::new(name, schema.unwrap_or_default()).with_description(description);
-        tool.output_schema = H::Out::output_schema();
+        let options = options(ToolOptions::of::<H::Args, H::Out>(name.into(), description.into()));
         let handler = Arc::new(ToolHandler::new(handler));
-        self.add_tool(options(ToolOptions::new(tool, has_schema)), handler);
+        let (tool, entry) = define::tool(options, handler, &mut self.faults);
+        self.tools.push((tool.name.clone(), tool, entry));
         self
     }
 
@@ -170,13 +171,32 @@ impl ServerBuilder {
         H::Out: PromptOutput,
         H::Future: MaybeSend,
     {
-        let mut prompt = Prompt::new(name).with_description(description);
-        match prompt_arguments(&H::Args::schema()) {
-            Ok(arguments) => prompt.arguments = Some(arguments).filter(|list| !list.is_empty()),
-            Err(fault) => self.faults.push(format!("prompt `{}`: {fault}", prompt.name)),
-        }
+        let options = options(PromptOptions::of::<H::Args>(name.into(), description.into()));
         let handler = Arc::new(PromptHandler::new(handler));
-        self.add_prompt(options(PromptOptions::new(prompt)), handler);
+        let (prompt, entry) = define::prompt(options, handler, &mut self.faults);
+        self.prompts.push((prompt.name.clone(), prompt, entry));
+        self
+    }
+
+    /// Adds tools that depend on who calls. What is [defined](Self::tool) goes before them.
+    #[must_use]
+    pub fn tools_from(mut self, provider: impl Provider<DynamicTool>) -> Self {
+        self.more.tools = Some(Arc::new(provider));
+        self
+    }
+
+    /// Adds prompts that depend on who calls. What is [defined](Self::prompt) goes before them.
+    #[must_use]
+    pub fn prompts_from(mut self, provider: impl Provider<DynamicPrompt>) -> Self {
+        self.more.prompts = Some(Arc::new(provider));
+        self
+    }
+
+    /// Adds resources that depend on who calls. What is [defined](Self::resource) goes before them,
+    /// templates too.
+    #[must_use]
+    pub fn resources_from(mut self, provider: impl Provider<DynamicResource>) -> Self {
+        self.more.resources = Some(Arc::new(provider));
         self
     }
 
@@ -211,7 +231,9 @@ impl ServerBuilder {
     {
         let resource = Resource::new(uri, name);
         let handler = Arc::new(ResourceHandler::new(handler));
-        self.add_resource(options(ResourceOptions::new(resource)), handler);
+        let options = options(ResourceOptions::new(resource));
+        let (resource, entry) = define::resource(options, handler, &mut self.faults);
+        self.resources.push((resource.uri.clone(), resource, entry));
         self
     }
 
@@ -251,7 +273,10 @@ impl ServerBuilder {
     {
         let template = ResourceTemplate::new(uri_template, name);
         let handler = Arc::new(ResourceHandler::new(handler));
-        self.add_template(options(TemplateOptions::new(template)), handler);
+        let options = options(TemplateOptions::new(template));
+        if let Some((template, entry)) = define::template(options, handler, &mut self.faults) {
+            self.templates.push((template.uri_template.clone(), template, entry));
+        }
         self
     }
 
@@ -464,17 +489,25 @@ impl ServerBuilder {
         let server_info = server_info(&self.implementation, self.server_info);
         let mut complete_end = Vec::new();
         end_result(&mut complete_end, "complete", &server_info, None);
-        let hints = |list| self.cache.get(&list).copied().unwrap_or_default();
+        let offers = self.more.offers();
+        // CACHE-09: a list that depends on who asks is nobody else's.
+        let hints = |list, varies| {
+            let hints = self.cache.get(&list).copied().unwrap_or_default();
+            if varies { CacheHints::private(hints.ttl) } else { hints }
+        };
         let size = self.limits.page_size.max(1);
-        let counts =
-            [self.tools.len(), self.prompts.len(), self.resources.len() + self.templates.len()];
+        let offered = [
+            offers.tools || !self.tools.is_empty(),
+            offers.prompts || !self.prompts.is_empty(),
+            offers.resources || !self.resources.is_empty() || !self.templates.is_empty(),
+        ];
         let completions = self.prompts.iter().any(|(.., entry)| !entry.completers.is_empty())
             || self.templates.iter().any(|(.., entry)| !entry.completers.is_empty());
         let discover = [false, true].map(|live| {
             let mut result = json!({
                 "supportedVersions": MODERN_VERSIONS,
                 "capabilities": capabilities(
-                    counts, completions, self.logging, &self.extensions, live,
+                    offered, completions, self.logging, &self.extensions, live,
                 ),
             });
             if let (Some(text), Some(members)) = (&self.instructions, result.as_object_mut()) {
@@ -492,15 +525,27 @@ impl ServerBuilder {
             }));
         };
         let end = &complete_end;
-        let tools = Catalogue::new(List::Tools, self.tools, hints(List::Tools), size, end)
-            .map_err(|names| refuse("tool", names));
-        let prompts = Catalogue::new(List::Prompts, self.prompts, hints(List::Prompts), size, end)
-            .map_err(|names| refuse("prompt", names));
-        let resources =
-            Catalogue::new(List::Resources, self.resources, hints(List::Resources), size, end)
-                .map_err(|names| refuse("resource", names));
+        let tools =
+            Catalogue::new(List::Tools, self.tools, hints(List::Tools, offers.tools), size, end)
+                .map_err(|names| refuse("tool", names));
+        let prompts = Catalogue::new(
+            List::Prompts,
+            self.prompts,
+            hints(List::Prompts, offers.prompts),
+            size,
+            end,
+        )
+        .map_err(|names| refuse("prompt", names));
+        let resources = Catalogue::new(
+            List::Resources,
+            self.resources,
+            hints(List::Resources, offers.resources),
+            size,
+            end,
+        )
+        .map_err(|names| refuse("resource", names));
         let list = List::ResourceTemplates;
-        let templates = Catalogue::new(list, self.templates, hints(list), size, end)
+        let templates = Catalogue::new(list, self.templates, hints(list, false), size, end)
             .map_err(|names| refuse("resource template", names));
         let (Ok(tools), Ok(prompts), Ok(resources), Ok(templates), true) =
             (tools, prompts, resources, templates, faults.is_empty())
@@ -537,110 +582,9 @@ impl ServerBuilder {
             forms: RwLock::default(),
             listeners: Arc::default(),
             hooks: self.hooks,
+            more: self.more,
         };
         Ok(Server::new(definition, self.services))
-    }
-
-    // The non-generic halves.
-
-    fn add_tool(&mut self, mut options: ToolOptions, handler: Arc<dyn for<'a> Invoke<&'a str>>) {
-        self.faults.append(&mut options.check());
-        let tool = options.definition;
-        let name = tool.name.clone();
-        if !names::is_tool_name(&name) {
-            self.faults.push(format!(
-                "tool `{name}`: a name has 1 to 128 characters of A-Z a-z 0-9 _ - . (TOOL-06)"
-            ));
-        }
-        if !options.has_schema {
-            self.faults.push(format!(
-                "tool `{name}` takes raw arguments: give it `.input_schema(..)` in `tool_with`"
-            ));
-        } else if tool.input_schema.get("type").and_then(Value::as_str) != Some("object") {
-            self.faults.push(format!(
-                "tool `{name}`: the root of its input schema must have `\"type\": \"object\"` \
-                 (TOOL-07); take a struct with named fields, or NoArgs"
-            ));
-        }
-        let headers = param_headers::from_schema(&tool.input_schema).unwrap_or_else(|fault| {
-            self.faults.push(format!("tool `{name}`: {fault}"));
-            Vec::new()
-        });
-        let entry =
-            ToolEntry { name: name.as_str().into(), policy: options.policy, headers, handler };
-        self.tools.push((name, tool, entry));
-    }
-
-    fn add_prompt(
-        &mut self,
-        mut options: PromptOptions,
-        handler: Arc<dyn Invoke<BTreeMap<String, String>>>,
-    ) {
-        self.faults.append(&mut options.check());
-        let prompt = options.definition;
-        if prompt.name.is_empty() {
-            self.faults.push("a prompt has an empty name; give it one".to_owned());
-        }
-        let arguments = prompt.arguments.as_deref().unwrap_or(&[]);
-        let entry = PromptEntry {
-            name: prompt.name.as_str().into(),
-            policy: options.policy,
-            required: arguments
-                .iter()
-                .filter(|argument| argument.required == Some(true))
-                .map(|argument| argument.name.clone())
-                .collect(),
-            arguments: arguments.iter().map(|argument| argument.name.clone()).collect(),
-            completers: options.completers,
-            handler,
-        };
-        self.prompts.push((prompt.name.clone(), prompt, entry));
-    }
-
-    fn add_resource(
-        &mut self,
-        mut options: ResourceOptions,
-        handler: Arc<dyn for<'a> Invoke<Location<'a>>>,
-    ) {
-        self.faults.append(&mut options.check());
-        let resource = options.definition;
-        if !uri::is_uri(&resource.uri) {
-            self.faults.push(format!(
-                "resource `{}`: its URI must be absolute, as in `notes://today` (RFC 3986)",
-                resource.uri
-            ));
-        }
-        let entry = ResourceEntry {
-            policy: options.policy,
-            cache: options.cache,
-            mime_type: resource.mime_type.clone(),
-            handler,
-        };
-        self.resources.push((resource.uri.clone(), resource, entry));
-    }
-
-    fn add_template(
-        &mut self,
-        mut options: TemplateOptions,
-        handler: Arc<dyn for<'a> Invoke<Location<'a>>>,
-    ) {
-        let uri_template = options.definition.uri_template.clone();
-        let template = match UriTemplate::parse(&uri_template) {
-            Ok(template) => template,
-            Err(fault) => {
-                self.faults.push(format!("resource template `{uri_template}`: {fault}"));
-                return;
-            }
-        };
-        self.faults.append(&mut options.check(template.variables()));
-        let read = ResourceEntry {
-            policy: options.policy,
-            cache: options.cache,
-            mime_type: options.definition.mime_type.clone(),
-            handler,
-        };
-        let entry = TemplateEntry { template, completers: options.completers, read };
-        self.templates.push((uri_template, options.definition, entry));
     }
 }
 
@@ -662,7 +606,7 @@ fn server_info(implementation: &Implementation, told: bool) -> String {
 
 /// `ServerCapabilities` (DISC-06, DISC-07); `live` if listeners learn of changes (DISC-09).
 fn capabilities(
-    [tools, prompts, resources]: [usize; 3],
+    [tools, prompts, resources]: [bool; 3],
     completions: bool,
     logging: bool,
     extensions: &JsonObject,
@@ -675,10 +619,10 @@ fn capabilities(
         }
     };
     let list = if live { json!({ "listChanged": true }) } else { json!({}) };
-    advertise("tools", tools > 0, list.clone());
-    advertise("prompts", prompts > 0, list.clone());
+    advertise("tools", tools, list.clone());
+    advertise("prompts", prompts, list.clone());
     let resource = if live { json!({ "listChanged": true, "subscribe": true }) } else { list };
-    advertise("resources", resources > 0, resource);
+    advertise("resources", resources, resource);
     advertise("completions", completions, json!({}));
     advertise("logging", logging, json!({}));
     advertise("extensions", !extensions.is_empty(), Value::Object(extensions.clone()));

@@ -1,6 +1,6 @@
 //! What a server offers of one kind: looked up by key, and listed page by page.
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use serde::Serialize;
 
@@ -8,6 +8,7 @@ use crate::{
     canonical,
     platform::Platform,
     principal::Principal,
+    provider::{Provided, Provider},
     rejection::Rejection,
     server::Server,
     token::{self, Binding},
@@ -92,6 +93,20 @@ impl List {
     }
 }
 
+/// Who asks for a list, and where.
+#[derive(Clone, Copy)]
+pub(crate) struct Asker<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) platform: &'a dyn Platform,
+    pub(crate) principal: &'a Principal,
+}
+
+/// Begins a cursor that is the last key of a page of definitions.
+const DEFINED: &str = "d";
+
+/// Begins a cursor that is the provider's.
+const PROVIDED: &str = "p";
+
 /// What a server offers of one kind, in the order in which it was defined (TOOL-04).
 #[derive(Debug)]
 pub(crate) struct Catalogue<T> {
@@ -151,7 +166,8 @@ impl<T> Catalogue<T> {
         };
         let mut list = StaticList { list, items, tail, page_size, single: None, digest };
         if list.items.len() <= page_size {
-            list.single = Some(list.page(0, None));
+            let items: Vec<&[u8]> = list.items.iter().map(Vec::as_slice).collect();
+            list.single = Some(list.page(&items, None));
         }
         Ok(Self { entries: values, keys, index, list })
     }
@@ -168,21 +184,23 @@ impl<T> Catalogue<T> {
         self.entries.iter()
     }
 
-    /// The result of a list request: the page after `cursor`, or the first one (PAGE-01).
+    /// The result of a list request: the page after `cursor`, or the first one (PAGE-01). What was
+    /// defined comes first, then what `provider` has.
     ///
     /// # Errors
-    /// When the cursor does not belong to this list and caller (PAGE-04, PAGE-07).
-    pub(crate) async fn page(
+    /// When the cursor does not belong to this list and caller (PAGE-04, PAGE-07), or what the
+    /// provider answered with.
+    pub(crate) async fn page<P: Provided + 'static>(
         &self,
-        server: &Server,
-        platform: &dyn Platform,
-        principal: &Principal,
+        asker: Asker<'_>,
+        provider: Option<&Arc<dyn Provider<P>>>,
         cursor: Option<&str>,
     ) -> Result<Vec<u8>, Rejection> {
         let list = &self.list;
-        if let (None, Some(single)) = (cursor, &list.single) {
+        if let (None, Some(single), None) = (cursor, &list.single, provider) {
             return Ok(single.clone());
         }
+        let Asker { server, platform, principal } = asker;
         let binding = Binding {
             purpose: "cursor",
             principal,
@@ -191,34 +209,51 @@ impl<T> Catalogue<T> {
             arguments: [0; 32],
         };
         // PAGE-02: the empty string is a cursor, though never one of ours.
-        let start = match cursor {
-            None => 0,
-            Some(cursor) => {
-                let last = token::open_cursor(cursor, server, binding).await?;
-                // The digest binds the cursor to this very list, so the key is in it.
-                self.index.get(&last).map_or(0, |position| position + 1)
-            }
+        let opened = match cursor {
+            None => None,
+            Some(cursor) => Some(token::open_cursor(cursor, server, binding).await?),
         };
-        let last = start.saturating_add(list.page_size).min(list.items.len());
-        let next = match self.keys.get(last.wrapping_sub(1)) {
-            Some(key) if last < list.items.len() => {
-                Some(token::seal_cursor(key, server, platform, binding).await?)
+        // A cursor is the last key that was defined, or where the provider goes on.
+        let (start, after) = match opened.as_deref().map(|cursor| cursor.split_at_checked(1)) {
+            None => (0, None),
+            Some(Some((DEFINED, key))) => (self.index.get(key).map_or(0, |at| at + 1), None),
+            Some(Some((_, after))) => (list.items.len(), Some(after)),
+            Some(None) => return Err(token::bad_cursor()),
+        };
+        let end = start.saturating_add(list.page_size).min(list.items.len());
+        let room = list.page_size - (end - start);
+        let mut items: Vec<&[u8]> = list.items[start..end].iter().map(Vec::as_slice).collect();
+        let more = match provider {
+            Some(provider) if end == list.items.len() && room > 0 => {
+                let more = provider.list(principal, after, room).await;
+                Some(more.map_err(Rejection::Failed)?)
             }
             _ => None,
         };
-        Ok(list.page(start, next.as_deref()))
+        let next = match (&more, self.keys.get(end.wrapping_sub(1))) {
+            (Some(more), _) => more.next.as_ref().map(|next| format!("{PROVIDED}{next}")),
+            (None, Some(key)) if end < list.items.len() || provider.is_some() => {
+                Some(format!("{DEFINED}{key}"))
+            }
+            (None, _) => None,
+        };
+        items.extend(more.iter().flat_map(|more| more.items.iter().map(Provided::json)));
+        let next = match next {
+            Some(next) => Some(token::seal_cursor(&next, server, platform, binding).await?),
+            None => None,
+        };
+        Ok(list.page(&items, next.as_deref()))
     }
 }
 
 impl StaticList {
-    fn page(&self, start: usize, next: Option<&str>) -> Vec<u8> {
-        let items = self.items.iter().skip(start).take(self.page_size);
-        let size: usize = items.clone().map(|item| item.len() + 1).sum();
+    fn page(&self, items: &[&[u8]], next: Option<&str>) -> Vec<u8> {
+        let size: usize = items.iter().map(|item| item.len() + 1).sum();
         let mut out = Vec::with_capacity(size + self.tail.len() + 512);
         out.extend_from_slice(b"{\"");
         out.extend_from_slice(self.list.member().as_bytes());
         out.extend_from_slice(b"\":[");
-        for (position, item) in items.enumerate() {
+        for (position, item) in items.iter().enumerate() {
             if position > 0 {
                 out.push(b',');
             }

@@ -28,6 +28,7 @@ use crate::{
     outbox::Outbox,
     param_headers,
     protocol::{Completion, ElicitResult, LogLevel, RootsResult, SampleResult},
+    provider::{self, DynamicPrompt, DynamicResource, DynamicTool, Provider},
     rejection::{HeaderFault, Rejection},
     server::{ResourceEntry, TemplateEntry},
     token::{Binding, State},
@@ -69,8 +70,15 @@ impl Admission<'_> {
     ) -> Result<Response<Body>, Rejection> {
         let name = required(incoming.params.name.as_deref(), "name")?;
         let arguments = object(incoming.params.arguments, "arguments")?;
-        let Some(tool) = self.server.definition().tools.get(name) else {
-            return Err(Rejection::params("Unknown tool"));
+        let definition = self.server.definition();
+        let provided;
+        let tool = match definition.tools.get(name) {
+            Some(tool) => tool,
+            None => {
+                provided = self.find(definition.more.tools.as_ref(), name).await?;
+                let unknown = || Rejection::params("Unknown tool");
+                provided.as_ref().map(DynamicTool::entry).ok_or_else(unknown)?
+            }
         };
         if !tool.headers.is_empty() {
             let text = arguments.unwrap_or("{}");
@@ -104,8 +112,15 @@ impl Admission<'_> {
     ) -> Result<Response<Body>, Rejection> {
         let name = required(incoming.params.name.as_deref(), "name")?;
         let arguments = object(incoming.params.arguments, "arguments")?;
-        let Some(prompt) = self.server.definition().prompts.get(name) else {
-            return Err(Rejection::params("Unknown prompt"));
+        let definition = self.server.definition();
+        let provided;
+        let prompt = match definition.prompts.get(name) {
+            Some(prompt) => prompt,
+            None => {
+                provided = self.find(definition.more.prompts.as_ref(), name).await?;
+                let unknown = || Rejection::params("Unknown prompt");
+                provided.as_ref().map(DynamicPrompt::entry).ok_or_else(unknown)?
+            }
         };
         let values = strings(arguments, "arguments")?;
         if let Some(missing) = prompt.required.iter().find(|name| !values.contains_key(*name)) {
@@ -131,8 +146,16 @@ impl Admission<'_> {
         if !uri::is_uri(uri) {
             return Err(Rejection::params("params.uri must be an absolute URI (RFC 3986)"));
         }
-        let Some((resource, variables)) = self.find_resource(uri) else {
-            return Err(Rejection::Failed(RequestError::not_found(uri)));
+        let provided;
+        let (resource, variables) = match self.find_resource(uri) {
+            Some(found) => found,
+            None => {
+                let provider = self.server.definition().more.resources.as_ref();
+                provided = self.find(provider, uri).await?;
+                let missing = || Rejection::Failed(RequestError::not_found(uri));
+                let found = provided.as_ref().map(DynamicResource::entry);
+                (found.ok_or_else(missing)?, Vec::new())
+            }
         };
         let (policy, name) = (&resource.policy, &Arc::from(uri));
         let target =
@@ -193,6 +216,14 @@ impl Admission<'_> {
             None => Invoked::Answered(Ok(Output::Completion(Completion::default()))),
         };
         self.run(incoming, &target, Started { call, invoked, observation }, None).await
+    }
+
+    async fn find<T: 'static>(
+        &self,
+        provider: Option<&Arc<dyn Provider<T>>>,
+        key: &str,
+    ) -> Result<Option<T>, Rejection> {
+        provider::find(provider, &self.principal, key).await.map_err(Rejection::Failed)
     }
 
     fn find_resource(&self, uri: &str) -> Option<(&ResourceEntry, Vec<(String, String)>)> {

@@ -32,6 +32,7 @@ mod call;
 mod canonical;
 mod catalogue;
 mod cx;
+mod define;
 mod dispatch;
 mod elicit_schema;
 mod envelope;
@@ -56,6 +57,7 @@ mod param_headers;
 mod platform;
 mod principal;
 pub mod protocol;
+mod provider;
 mod rejection;
 mod respond;
 mod scan;
@@ -89,6 +91,7 @@ pub use {
     options::{PromptOptions, ResourceOptions, TemplateOptions, ToolOptions},
     platform::{Fetch, FetchError, Platform, Timestamp},
     principal::{Anonymous, Authenticator, Challenge, Principal},
+    provider::{DynamicPrompt, DynamicResource, DynamicTool, Page, Provider},
     rejection::{HeaderFault, Rejection},
     seal::{KeyRing, KeyRingError, OpenError, SealError, Sealer},
     server::Server,

@@ -20,6 +20,7 @@ use crate::{
     feed::{Change, Topics},
     platform::{Platform, time_left},
     principal::Principal,
+    provider,
     rejection::Rejection,
     respond,
     server::Server,
@@ -64,7 +65,7 @@ pub(crate) async fn listen(
         return Err(Rejection::params(text));
     }
     let place = Place::take(server).ok_or(Rejection::TooManyListeners)?;
-    let honoured = honoured(server, platform.as_ref(), asked);
+    let honoured = honoured(server, platform.as_ref(), principal, asked).await;
     let feed = match topics(&honoured, principal) {
         topics if topics.is_empty() => None,
         // Before the acknowledgement, so that nothing is missed after it.
@@ -95,34 +96,45 @@ pub(crate) async fn listen(
     Ok(respond::event_stream(Body::stream(boxed_stream(listening))))
 }
 
-/// The part of a filter that is served here (SUB-04, A-30).
-fn honoured(server: &Server, platform: &dyn Platform, asked: Filter) -> Filter {
-    let definition = server.definition();
+/// The part of a filter that is served here and that the caller may see (SUB-04, A-30).
+async fn honoured(
+    server: &Server,
+    platform: &dyn Platform,
+    principal: &Principal,
+    asked: Filter,
+) -> Filter {
     if !server.has_change_feed() || !platform.can_stream() {
         return Filter::default();
     }
-    let resources = !definition.resources.is_empty() || !definition.templates.is_empty();
+    let offers = server.definition().offers();
     let keep = |asked: Option<bool>, served: bool| asked.filter(|asked| *asked && served);
-    let known = |uri: &str| {
-        uri::is_uri(uri)
-            && (definition.resources.get(uri).is_some()
-                || definition.templates.iter().any(|entry| entry.template.matches(uri).is_some()))
-    };
-    let uris = asked.resource_subscriptions.map(|uris| {
-        let mut kept: Vec<String> = Vec::new();
-        for uri in uris {
-            if known(&uri) && !kept.contains(&uri) {
-                kept.push(uri);
-            }
+    let mut uris = Vec::new();
+    for uri in asked.resource_subscriptions.unwrap_or_default() {
+        if !uris.contains(&uri) && is_known(server, principal, &uri).await {
+            uris.push(uri);
         }
-        kept
-    });
-    Filter {
-        tools_list_changed: keep(asked.tools_list_changed, !definition.tools.is_empty()),
-        prompts_list_changed: keep(asked.prompts_list_changed, !definition.prompts.is_empty()),
-        resources_list_changed: keep(asked.resources_list_changed, resources),
-        resource_subscriptions: uris.filter(|uris| !uris.is_empty()),
     }
+    Filter {
+        tools_list_changed: keep(asked.tools_list_changed, offers.tools),
+        prompts_list_changed: keep(asked.prompts_list_changed, offers.prompts),
+        resources_list_changed: keep(asked.resources_list_changed, offers.resources),
+        resource_subscriptions: Some(uris).filter(|uris| !uris.is_empty()),
+    }
+}
+
+/// Whether there is a resource at a URI, for this caller. A provider that fails knows nothing.
+async fn is_known(server: &Server, principal: &Principal, uri: &str) -> bool {
+    let definition = server.definition();
+    if !uri::is_uri(uri) {
+        return false;
+    }
+    if definition.resources.get(uri).is_some()
+        || definition.templates.iter().any(|entry| entry.template.matches(uri).is_some())
+    {
+        return true;
+    }
+    let provided = provider::find(definition.more.resources.as_ref(), principal, uri).await;
+    provided.is_ok_and(|resource| resource.is_some())
 }
 
 fn topics(filter: &Filter, principal: &Principal) -> Topics {

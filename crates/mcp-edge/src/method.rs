@@ -34,15 +34,15 @@ impl Method {
 
     /// Whether its capability is advertised (ERR-07, DISC-08).
     pub(crate) fn is_served_by(self, server: &Server) -> bool {
-        let definition = server.definition();
+        let offers = server.definition().offers();
         match self {
             Self::Discover | Self::Listen => true,
-            Self::CallTool | Self::List(List::Tools) => !definition.tools.is_empty(),
-            Self::GetPrompt | Self::List(List::Prompts) => !definition.prompts.is_empty(),
+            Self::CallTool | Self::List(List::Tools) => offers.tools,
+            Self::GetPrompt | Self::List(List::Prompts) => offers.prompts,
             Self::ReadResource | Self::List(List::Resources | List::ResourceTemplates) => {
-                !definition.resources.is_empty() || !definition.templates.is_empty()
+                offers.resources
             }
-            Self::Complete => definition.completions,
+            Self::Complete => server.definition().completions,
         }
     }
 }

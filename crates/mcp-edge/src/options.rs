@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{
     catalogue::CacheHints,
-    handler::{CompletionOutput, CompletionRequest, Handler},
+    handler::{CompletionOutput, CompletionRequest, Handler, PromptArgs, ToolArgs, ToolOutput},
     invoke::{Completer, Invoke, StaticValues},
     names,
     protocol::{
@@ -196,6 +196,15 @@ impl ToolOptions {
         Self { definition, has_schema, policy: Policy::default(), faults: Vec::new() }
     }
 
+    /// What the types of a handler say of a tool.
+    pub(crate) fn of<A: ToolArgs, O: ToolOutput>(name: String, description: String) -> Self {
+        let schema = A::schema();
+        let has_schema = schema.is_some();
+        let mut tool = Tool::new(name, schema.unwrap_or_default()).with_description(description);
+        tool.output_schema = O::output_schema();
+        Self::new(tool, has_schema)
+    }
+
     shared_options!();
 
     /// Hints about what the tool does (TOOL-21).
@@ -251,6 +260,19 @@ impl PromptOptions {
     pub(crate) fn new(definition: Prompt) -> Self {
         let policy = Policy::default();
         Self { definition, policy, completers: Completers::default(), faults: Vec::new() }
+    }
+
+    /// What the types of a handler say of a prompt.
+    pub(crate) fn of<A: PromptArgs>(name: String, description: String) -> Self {
+        let mut prompt = Prompt::new(name).with_description(description);
+        let mut faults = Vec::new();
+        match prompt_arguments(&A::schema()) {
+            Ok(arguments) => prompt.arguments = Some(arguments).filter(|list| !list.is_empty()),
+            Err(fault) => faults.push(format!("prompt `{}`: {fault}", prompt.name)),
+        }
+        let mut options = Self::new(prompt);
+        options.faults = faults;
+        options
     }
 
     shared_options!();
@@ -379,7 +401,7 @@ impl Completers {
 ///
 /// # Errors
 /// When an argument cannot be read from a string: clients send nothing else (PROMPT-12).
-pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, String> {
+fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, String> {
     let empty = JsonObject::new();
     let properties = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
     if schema.get("type").and_then(Value::as_str) != Some("object") {

@@ -29,6 +29,7 @@ use crate::{
     platform::Platform,
     principal::{Authenticator, Principal},
     protocol::JsonObject,
+    provider::{Offers, Providers},
     seal::Sealer,
     target::DynAny,
     uri::UriTemplate,
@@ -89,6 +90,8 @@ pub(crate) struct Definition {
     /// How many listen streams this instance holds open.
     pub(crate) listeners: Arc<AtomicUsize>,
     pub(crate) hooks: Vec<Arc<dyn CallHook>>,
+    /// What depends on who asks.
+    pub(crate) more: Providers,
 }
 
 pub(crate) struct ToolEntry {
@@ -119,6 +122,19 @@ pub(crate) struct TemplateEntry {
     pub(crate) template: UriTemplate,
     pub(crate) completers: Completers,
     pub(crate) read: ResourceEntry,
+}
+
+impl Definition {
+    /// Which kinds there are, defined or provided.
+    pub(crate) fn offers(&self) -> Offers {
+        let more = self.more.offers();
+        let resources = !self.resources.is_empty() || !self.templates.is_empty();
+        Offers {
+            tools: more.tools || !self.tools.is_empty(),
+            prompts: more.prompts || !self.prompts.is_empty(),
+            resources: more.resources || resources,
+        }
+    }
 }
 
 impl Server {

@@ -149,13 +149,18 @@ pub(crate) async fn open_cursor(
 ) -> Result<String, Rejection> {
     let refuse = |reason: &dyn std::fmt::Display| {
         tracing::debug!(method = binding.method, "a cursor was refused: {reason}");
-        Rejection::Failed(RequestError::invalid_params("Invalid cursor"))
+        bad_cursor()
     };
     if cursor.len() > server.limits().journal_bytes {
         return Err(refuse(&"it is larger than any that was given out"));
     }
     let payload = open(server, cursor, binding).await.map_err(|reason| refuse(&reason))?;
     String::from_utf8(payload).map_err(|error| refuse(&error))
+}
+
+/// The one refusal of all cursors.
+pub(crate) fn bad_cursor() -> Rejection {
+    Rejection::Failed(RequestError::invalid_params("Invalid cursor"))
 }
 
 async fn seal(

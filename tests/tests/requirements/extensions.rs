@@ -7,7 +7,8 @@ use super::*;
 #[tokio::test]
 async fn ext_01_and_03_a_handler_sees_what_this_request_declares() {
     let quota = |cx: Cx, _: NoArgs| async move {
-        cx.extension("com.example/quota").map_or("none".to_owned(), |raw| raw.get().to_owned())
+        cx.extension("com.example/quota")
+            .map_or_else(|| "none".to_owned(), |raw| raw.get().to_owned())
     };
     let server = builder().tool("quota", "Tells the quota", quota);
     let server = server.extension("com.example/quota", JsonObject::new()).build().unwrap();

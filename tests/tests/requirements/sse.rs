@@ -45,7 +45,7 @@ async fn sse_04_to_08_one_message_to_an_event_and_nothing_else() {
     assert_eq!(response["result"]["content"][0]["text"], LINES);
     for notification in notifications {
         let params = &notification["params"];
-        assert_eq!(params.get("message").or(params.get("data")), Some(&json!(LINES)));
+        assert_eq!(params.get("message").or_else(|| params.get("data")), Some(&json!(LINES)));
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) fn compile(document: &Value) -> Result<Schema, String> {
         nodes: Vec::new(),
         places: BTreeMap::new(),
         resources: vec![Resource { base: String::new(), location: String::new() }],
-        anchors: BTreeMap::new(),
+        anchors: Vec::new(),
         references: Vec::new(),
     };
     compiler.subschema(document, String::new(), 0, 0)?;
@@ -39,14 +39,20 @@ struct Compiler<'a> {
     places: BTreeMap<String, usize>,
     /// The first is the document.
     resources: Vec<Resource>,
-    /// From the resource and the name to the node, and whether the anchor is dynamic.
-    anchors: BTreeMap<(usize, &'a str), (usize, bool)>,
+    anchors: Vec<Anchor<'a>>,
     references: Vec<Reference<'a>>,
 }
 
 struct Resource {
     base: String,
     location: String,
+}
+
+struct Anchor<'a> {
+    resource: usize,
+    name: &'a str,
+    node: usize,
+    is_dynamic: bool,
 }
 
 /// One that is still to be resolved.
@@ -140,14 +146,12 @@ impl<'a> Compiler<'a> {
             if !is_name {
                 return Err(place.fault(keyword, "write ASCII letters, digits, `-`, `_` and `.`"));
             }
-            let anchor = (index, keyword == "$dynamicAnchor");
-            match self.anchors.insert((place.resource, name), anchor) {
-                Some((other, _)) if other != index => {
-                    return Err(place.fault(keyword, "another schema has the same one"));
-                }
-                // A dynamic anchor is a plain one as well.
-                Some(_) | None => {}
+            let resource = place.resource;
+            if self.anchor(resource, name).is_some_and(|known| known.node != index) {
+                return Err(place.fault(keyword, "another schema has the same one"));
             }
+            let is_dynamic = keyword == "$dynamicAnchor";
+            self.anchors.push(Anchor { resource, name, node: index, is_dynamic });
         }
         Ok(())
     }
@@ -199,8 +203,10 @@ impl<'a> Compiler<'a> {
                 Err(what) => Err(place.fault("patternProperties", &what)),
             };
             let patterns = by_pattern.into_iter().map(pattern).collect::<Result<_, _>>()?;
-            let named = named.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
-            rules.push(Rule::Members { named, patterns, rest });
+            // `collect` would bring a sort along.
+            let mut members = BTreeMap::new();
+            members.extend(named.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
+            rules.push(Rule::Members { named: members, patterns, rest });
         }
 
         let prefix = self.list(place, "prefixItems")?;
@@ -295,11 +301,8 @@ impl<'a> Compiler<'a> {
             let owner = self.owner(&location);
             (self.subschema(value, location, owner, depth)?, false)
         } else {
-            let known = self.anchors.range((resource, fragment.as_str())..).next();
-            match known {
-                Some((key, anchor)) if *key == (resource, fragment.as_str()) => *anchor,
-                _ => return Err(dangling()),
-            }
+            let anchor = self.anchor(resource, &fragment).ok_or_else(dangling)?;
+            (anchor.node, anchor.is_dynamic)
         };
         let Some(rule) = self.nodes[reference.node].rules.get_mut(reference.rule) else {
             return Ok(());
@@ -311,6 +314,12 @@ impl<'a> Compiler<'a> {
             Rule::Also(target)
         };
         Ok(())
+    }
+
+    /// If a schema has an anchor of each kind with one name, the dynamic one.
+    fn anchor(&self, resource: usize, name: &str) -> Option<&Anchor<'a>> {
+        let is_it = |anchor: &&Anchor<'_>| anchor.resource == resource && anchor.name == name;
+        self.anchors.iter().rfind(is_it)
     }
 
     /// The resource of the innermost schema around a location.
@@ -332,13 +341,12 @@ impl<'a> Compiler<'a> {
         for node in &mut self.nodes {
             for rule in &mut node.rules {
                 let Rule::Dynamic { fallback, targets } = rule else { continue };
-                let name = self.anchors.iter().find(|(_, anchor)| **anchor == (*fallback, true));
-                let Some(((_, name), _)) = name else { continue };
-                let same = self
-                    .anchors
-                    .iter()
-                    .filter(|((_, other), (_, is_dynamic))| other == name && *is_dynamic);
-                targets.extend(same.map(|((resource, _), (node, _))| (*resource, *node)));
+                let anchors = self.anchors.iter().filter(|anchor| anchor.is_dynamic);
+                let Some(named) = anchors.clone().find(|anchor| anchor.node == *fallback) else {
+                    continue;
+                };
+                let same = anchors.filter(|anchor| anchor.name == named.name);
+                targets.extend(same.map(|anchor| (anchor.resource, anchor.node)));
             }
         }
     }
@@ -516,9 +524,8 @@ fn types_of(value: &Value) -> Option<Types> {
 
 fn names_of(value: &Value) -> Option<Vec<&str>> {
     let names: Vec<_> = value.as_array()?.iter().map(Value::as_str).collect::<Option<_>>()?;
-    let mut sorted = names.clone();
-    sorted.sort_unstable();
-    sorted.windows(2).all(|pair| pair[0] != pair[1]).then_some(names)
+    let is_new = |(position, name)| !names[..position].contains(name);
+    names.iter().enumerate().all(is_new).then_some(names)
 }
 
 fn divisor_of(value: &Value) -> Option<Divisor> {

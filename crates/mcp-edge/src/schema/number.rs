@@ -17,29 +17,28 @@ pub(super) fn order(left: &Value, right: &Value) -> Ordering {
             left.len().cmp(&right.len()).then_with(|| first_difference(left.iter().zip(right)))
         }
         (Value::Object(left), Value::Object(right)) => {
-            left.len().cmp(&right.len()).then_with(|| {
-                let (left, right) = (sorted(left), sorted(right));
-                let keys =
-                    left.iter().map(|member| member.0).cmp(right.iter().map(|member| member.0));
-                let values = left.iter().zip(&right).map(|(left, right)| (left.1, right.1));
-                keys.then_with(|| first_difference(values))
-            })
+            left.len().cmp(&right.len()).then_with(|| order_members(left, right))
         }
         (left, right) => rank(left).cmp(&rank(right)),
     }
 }
 
-fn first_difference<'a>(pairs: impl Iterator<Item = (&'a Value, &'a Value)>) -> Ordering {
-    pairs
-        .map(|(left, right)| order(left, right))
-        .find(|order| order.is_ne())
-        .unwrap_or(Ordering::Equal)
+fn first_difference<'a>(mut pairs: impl Iterator<Item = (&'a Value, &'a Value)>) -> Ordering {
+    let difference = pairs.find_map(|(left, right)| Some(order(left, right)).filter(|o| o.is_ne()));
+    difference.unwrap_or(Ordering::Equal)
 }
 
-fn sorted(object: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let mut members: Vec<_> = object.iter().collect();
-    members.sort_unstable_by(|left, right| left.0.cmp(right.0));
-    members
+/// The first name in the alphabet decides that has another value, or none, on one side.
+fn order_members(left: &Map<String, Value>, right: &Map<String, Value>) -> Ordering {
+    let names = left.keys().chain(right.keys().filter(|name| !left.contains_key(*name)));
+    let differences = names.filter_map(|name| {
+        let order = match (left.get(name), right.get(name)) {
+            (Some(left), Some(right)) => order(left, right),
+            (left, right) => left.is_some().cmp(&right.is_some()),
+        };
+        order.is_ne().then_some((name, order))
+    });
+    differences.min_by_key(|(name, _)| *name).map_or(Ordering::Equal, |(_, order)| order)
 }
 
 const fn rank(value: &Value) -> u8 {
@@ -136,7 +135,7 @@ impl Divisor {
             // Below 2^64 * 10 + 10.
             (rest * 10 + u128::from(digit - b'0')) % modulus
         });
-        rest * power_of_ten(zeros, modulus) % modulus == 0
+        (rest * power_of_ten(zeros, modulus)).is_multiple_of(modulus)
     }
 
     pub(super) fn text(&self) -> &str {

@@ -1,9 +1,14 @@
 //! The same verdicts as the `jsonschema` crate, over generated schemas and values.
 //!
-//! `SCHEMA_SEED` and `SCHEMA_COUNT` choose which schemas; a disagreement names its seed. None is
-//! known.
+//! `SCHEMA_SEED` and `SCHEMA_COUNT` choose which schemas; a disagreement names its seed. Two are
+//! known:
+//!
+//! - To the crate `1e300` is the integer that its float stands for, and a multiple of 3. Here it is
+//!   the decimal. All divisors that are generated divide both or neither.
+//! - Below `unevaluated…` the crate follows a `$ref` to a dynamic anchor as if it were a
+//!   `$dynamicRef` (draft 2020-12, section 8.2.2). See [`without_dynamic_anchor`].
 
-use jsonschema::Draft;
+use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value, json};
 
 use super::Schema;
@@ -17,18 +22,14 @@ fn another_implementation_gives_the_same_verdicts() {
     for seed in first..first + count {
         let mut generator = Generator(seed);
         let document = generator.document();
-        let theirs = jsonschema::options()
-            .with_draft(Draft::Draft202012)
-            .should_validate_formats(false)
-            .build(&document);
-        let (ours, theirs) = match (Schema::compile(&document), theirs) {
+        let (ours, theirs) = match (Schema::compile(&document), validator(&document)) {
             (Ok(ours), Ok(theirs)) => (ours, theirs),
             (Err(_), Err(_)) => {
                 refused += 1;
                 continue;
             }
             (ours, theirs) => {
-                let (ours, theirs) = (ours.err(), theirs.err().map(|fault| fault.to_string()));
+                let (ours, theirs) = (ours.err(), theirs.err());
                 wrong.push(format!("seed {seed}: {document}: {ours:?} and {theirs:?}"));
                 continue;
             }
@@ -37,7 +38,10 @@ fn another_implementation_gives_the_same_verdicts() {
             let value = generator.value(3);
             let verdict = ours.validate(&value);
             *if verdict.is_ok() { &mut good } else { &mut bad } += 1;
-            if verdict.is_ok() != theirs.is_valid(&value) {
+            if verdict.is_ok() != theirs.is_valid(&value)
+                && verdict.is_ok()
+                    != validator(&without_dynamic_anchor(&document)).unwrap().is_valid(&value)
+            {
                 wrong.push(format!("seed {seed}: {document} and {value}: {verdict:?}"));
             }
             check_report(&value, &verdict.err().unwrap_or_default(), seed);
@@ -46,6 +50,20 @@ fn another_implementation_gives_the_same_verdicts() {
     eprintln!("{good} good, {bad} bad, {refused} schemas refused by both");
     assert!(wrong.is_empty(), "{} disagreements:\n{}", wrong.len(), wrong.join("\n"));
     assert!(count < 1_000 || (good > 2_000 && bad > 2_000), "the generator is one-sided");
+}
+
+fn validator(document: &Value) -> Result<Validator, String> {
+    jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .should_validate_formats(false)
+        .build(document)
+        .map_err(|fault| fault.to_string())
+}
+
+/// The same schema, with the `$id` of a schema where a `$ref` has its dynamic anchor.
+fn without_dynamic_anchor(document: &Value) -> Value {
+    let text = document.to_string();
+    serde_json::from_str(&text.replace(r#""$ref":"urn:two#node""#, r#""$ref":"urn:two""#)).unwrap()
 }
 
 /// Every fault says where, and fits one line.
@@ -169,7 +187,7 @@ impl Generator {
             "const" => self.value(1),
             "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" => self.number(),
             "multipleOf" => {
-                serde_json::from_str(self.pick(&["1", "2", "0.5", "0.1", "0.01", "3.0"])).unwrap()
+                serde_json::from_str(self.pick(&["1", "2", "0.5", "0.1", "0.01", "4.0"])).unwrap()
             }
             "minLength" | "minItems" | "minProperties" => json!(self.below(3)),
             "maxLength" | "maxItems" | "maxProperties" => json!(self.below(4)),
