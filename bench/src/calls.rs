@@ -13,9 +13,9 @@ use crate::{
     server::server,
 };
 
-/// The reference request, to a server with some number of tools.
-pub(crate) fn plain(times: usize, tools: usize) -> Result {
-    let answer = repeat(times, &server(tools)?, &Call::reference()?)?;
+/// The reference request, to a server with some number of tools, which may validate its arguments.
+pub(crate) fn plain(times: usize, tools: usize, validates: bool) -> Result {
+    let answer = repeat(times, &server(tools, validates)?, &Call::reference()?)?;
     if answer != reference::ANSWER {
         return Err(format!("the answer is not that of answer.json:\n{answer:?}").into());
     }
@@ -25,13 +25,13 @@ pub(crate) fn plain(times: usize, tools: usize) -> Result {
 /// A string argument of `length` bytes.
 pub(crate) fn long_argument(times: usize, length: usize) -> Result {
     let call = Call::of_tool("length", json!({ "text": "x".repeat(length) }))?;
-    let answer = repeat(times, &server(20)?, &call)?;
+    let answer = repeat(times, &server(20, false)?, &call)?;
     expect(&answer, "structuredContent", &json!({ "sum": length }))
 }
 
 /// The answer to a question that a handler asked after some steps, which are then replayed.
 pub(crate) fn replay(times: usize, steps: usize) -> Result {
-    let server = server(20)?;
+    let server = server(20, false)?;
     let first = Call::of_tool("ask_after", json!({ "steps": steps }))?;
     let asked: Value = serde_json::from_slice(&repeat(1, &server, &first)?)?;
     let answer = json!({ "approve": { "action": "accept", "content": { "approved": true } } });

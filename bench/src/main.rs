@@ -39,8 +39,9 @@ fn run() -> Result {
     };
     let times = times.parse()?;
     match case.as_str() {
-        "plain" => calls::plain(times, 20),
-        "tools-1000" => calls::plain(times, 1000),
+        "plain" => calls::plain(times, 20, false),
+        "validated" => calls::plain(times, 20, true),
+        "tools-1000" => calls::plain(times, 1000, false),
         "args-4k" => calls::long_argument(times, 4 << 10),
         "args-64k" => calls::long_argument(times, 64 << 10),
         "replay-1" => calls::replay(times, 1),

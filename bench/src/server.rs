@@ -6,6 +6,7 @@ use constant_time_eq::constant_time_eq;
 use http::{HeaderValue, header, request::Parts};
 use mcp_edge::{
     Authenticator, BoxFuture, Challenge, Cx, Json, KeyRing, Platform, Principal, Server, ToolError,
+    ToolOptions,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,8 +60,10 @@ async fn ask_after(cx: Cx, args: Steps) -> std::result::Result<String, ToolError
     Ok(format!("{sum} {}", answer.approved))
 }
 
-/// A server with a number of tools, which knows the token of the reference request.
-pub(crate) fn server(tools: usize) -> Result<Server> {
+/// A server with a number of tools, which knows the token of the reference request. Its arguments are
+/// validated only if that is what is measured: the budget has a line of its own for it.
+pub(crate) fn server(tools: usize, validates: bool) -> Result<Server> {
+    let judged = |tool: ToolOptions| if validates { tool } else { tool.without_validation() };
     let mut builder = Server::builder("adder", "1.0.0")
         .public_url("https://mcp.example.com/mcp")
         .allow_hosts(["mcp.example.com"])
@@ -68,8 +71,8 @@ pub(crate) fn server(tools: usize) -> Result<Server> {
         .authenticator(StaticToken::new()?)
         .sealer(KeyRing::new(1, &[7; 32]))
         .state(Keys((0..100).map(|index| format!("step-{index}")).collect()))
-        .tool("add", "Adds two numbers", add)
-        .tool("length", "Counts the bytes of a text", length)
+        .tool_with("add", "Adds two numbers", add, judged)
+        .tool_with("length", "Counts the bytes of a text", length, judged)
         .tool("ask_after", "Takes steps, then asks", ask_after);
     for index in 3..tools {
         builder = builder.tool(format!("tool_{index}"), "Adds two numbers, too", add);

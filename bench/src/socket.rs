@@ -27,7 +27,7 @@ pub(crate) fn bare(times: usize) -> Result {
 
 /// The whole adapter, as it is deployed.
 pub(crate) fn core(times: usize) -> Result {
-    let server = server(20)?;
+    let server = server(20, false)?;
     serve(times, async |listener, client| {
         serve_with(server, listener, ServeOptions::default(), client).await;
         Ok(())

@@ -27,7 +27,7 @@ pub(crate) fn bare(times: usize) -> Result {
 
 /// Hyper with the core behind it.
 pub(crate) fn core(times: usize) -> Result {
-    let service = McpService::new(server(20)?);
+    let service = McpService::new(server(20, false)?);
     serve(times, service_fn(move |request: Request<Incoming>| service.clone().call(request)))
 }
 

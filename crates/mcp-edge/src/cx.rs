@@ -25,7 +25,8 @@ use crate::{
     protocol::{
         ElicitAction, ElicitResult, LogLevel, Root, RootsResult, SampleParams, SampleResult,
     },
-    server::Form,
+    schema::{self, Schema},
+    server::{Form, FormSchema},
     uri,
 };
 
@@ -140,7 +141,7 @@ impl Cx {
         message: impl Into<String>,
         schema: Value,
     ) -> Answer<Value> {
-        let form = elicit_schema::form_schema(&schema).map(|form| form.to_string());
+        let form = elicit_schema::form_schema(&schema).and_then(FormSchema::new);
         self.form(key.as_ref(), &message.into(), &form, Ok).await
     }
 
@@ -323,14 +324,14 @@ impl Cx {
         form: &Form,
         parse: impl Fn(Value) -> Result<T, String>,
     ) -> Answer<T> {
-        let schema = match form {
-            Ok(schema) => schema,
+        let FormSchema { json, schema } = match form {
+            Ok(form) => form,
             Err(fault) => {
                 return self.misuse(format!("the form of question `{key}`: {fault}")).await;
             }
         };
         let message = Value::from(message);
-        let params = format!(r#"{{"mode":"form","message":{message},"requestedSchema":{schema}}}"#);
+        let params = format!(r#"{{"mode":"form","message":{message},"requestedSchema":{json}}}"#);
         let question = || {
             let needs = [Capability::Elicitation];
             self.question(key, Kind::Elicitation, Some(params.clone()), &needs)
@@ -341,7 +342,8 @@ impl Cx {
                 ElicitAction::Decline => return Answer::Declined,
                 ElicitAction::Cancel => return Answer::Cancelled,
                 ElicitAction::Accept => {
-                    match parse(Value::Object(result.content.unwrap_or_default())) {
+                    let content = Value::Object(result.content.unwrap_or_default());
+                    match judged(schema, content).and_then(&parse) {
                         Ok(content) => return Answer::Accepted(content),
                         Err(fault) => {
                             // ELIC-13: not what was asked for, so it is asked again.
@@ -394,6 +396,14 @@ impl Cx {
     async fn fail<T>(&self, fatal: Fatal) -> T {
         self.call.engine().fail(fatal);
         std::future::pending().await
+    }
+}
+
+/// The content of an answer, if it is what was asked for.
+fn judged(schema: &Schema, content: Value) -> Result<Value, String> {
+    match schema.validate(&content) {
+        Ok(()) => Ok(content),
+        Err(violations) => Err(schema::lines(&violations)),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
     options::{PromptOptions, ResourceOptions, TemplateOptions, ToolOptions},
     param_headers,
     protocol::{Prompt, Resource, ResourceTemplate, Tool},
+    schema::Schema,
     server::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry},
     uri::{self, UriTemplate},
 };
@@ -38,11 +39,31 @@ pub(crate) fn tool(
              (TOOL-07); take a struct with named fields, or NoArgs"
         ));
     }
+    let is_object = tool.input_schema.is_object();
+    let mut compile = |which: &str, schema: &Value| match Schema::compile(schema) {
+        Ok(schema) => Some(schema),
+        Err(fault) => {
+            faults.push(format!("tool `{name}`: its {which} schema: {fault}"));
+            None
+        }
+    };
+    let input = if is_object { compile("input", &tool.input_schema) } else { None };
+    let input = input.filter(|_| options.validates);
+    let output = tool.output_schema.as_ref().and_then(|schema| compile("output", schema));
+    let checks_output = options.checks_output.unwrap_or(cfg!(debug_assertions));
+    let output = output.filter(|_| checks_output).map(Arc::new);
     let headers = param_headers::from_schema(&tool.input_schema).unwrap_or_else(|fault| {
         faults.push(format!("tool `{name}`: {fault}"));
         Vec::new()
     });
-    let entry = ToolEntry { name: name.as_str().into(), policy: options.policy, headers, handler };
+    let entry = ToolEntry {
+        name: name.as_str().into(),
+        input,
+        output,
+        policy: options.policy,
+        headers,
+        handler,
+    };
     (tool, entry)
 }
 

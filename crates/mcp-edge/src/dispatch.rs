@@ -27,9 +27,10 @@ use crate::{
     options::{Completers, Policy},
     outbox::Outbox,
     param_headers,
-    protocol::{Completion, ElicitResult, LogLevel, RootsResult, SampleResult},
+    protocol::{Completion, ElicitResult, LogLevel, RootsResult, SampleResult, ToolResult},
     provider::{self, DynamicPrompt, DynamicResource, DynamicTool, Provider},
     rejection::{HeaderFault, Rejection},
+    schema,
     server::{ResourceEntry, TemplateEntry},
     token::{Binding, State},
     uri,
@@ -101,8 +102,13 @@ impl Admission<'_> {
         };
         observation.begin_call(&call.name, call.trace.as_deref());
         // TOOL-10: absent is `{}`.
-        let invoked = tool.handler.invoke(Cx::new(Arc::clone(&call)), arguments.unwrap_or("{}"));
-        self.run(incoming, &target, Started { call, invoked, observation }, None).await
+        let arguments = arguments.unwrap_or("{}");
+        let invoked = match tool.input.as_ref().map_or(Ok(()), |s| s.validate_json(arguments)) {
+            Ok(()) => tool.handler.invoke(Cx::new(Arc::clone(&call)), arguments),
+            Err(violations) => Invoked::Answered(Ok(Output::Tool(invalid_arguments(&violations)))),
+        };
+        let kind = execution::Kind::Tool { output: tool.output.clone() };
+        self.run(incoming, &target, Started { call, invoked, observation }, kind).await
     }
 
     pub(crate) async fn get_prompt(
@@ -134,7 +140,8 @@ impl Admission<'_> {
         };
         observation.begin_call(&call.name, call.trace.as_deref());
         let invoked = prompt.handler.invoke(Cx::new(Arc::clone(&call)), values);
-        self.run(incoming, &target, Started { call, invoked, observation }, None).await
+        let kind = execution::Kind::Other;
+        self.run(incoming, &target, Started { call, invoked, observation }, kind).await
     }
 
     pub(crate) async fn read_resource(
@@ -170,8 +177,8 @@ impl Admission<'_> {
         // MRTR-26: what was read with the help of answers is nobody else's.
         let retried = call.engine().round() > 0;
         let cache = if retried { Default::default() } else { resource.cache };
-        let read = execution::Read { mime_type: resource.mime_type.clone(), cache };
-        self.run(incoming, &target, Started { call, invoked, observation }, Some(read)).await
+        let kind = execution::Kind::Read { mime_type: resource.mime_type.clone(), cache };
+        self.run(incoming, &target, Started { call, invoked, observation }, kind).await
     }
 
     pub(crate) async fn complete(
@@ -215,7 +222,8 @@ impl Admission<'_> {
             }
             None => Invoked::Answered(Ok(Output::Completion(Completion::default()))),
         };
-        self.run(incoming, &target, Started { call, invoked, observation }, None).await
+        let kind = execution::Kind::Other;
+        self.run(incoming, &target, Started { call, invoked, observation }, kind).await
     }
 
     async fn find<T: 'static>(
@@ -379,7 +387,7 @@ impl Admission<'_> {
         incoming: &Incoming<'_>,
         target: &Target<'_>,
         started: Started<'_>,
-        read: Option<execution::Read>,
+        kind: execution::Kind,
     ) -> Result<Response<Body>, Rejection> {
         let Started { call, invoked, observation } = started;
         let part = |json: &str| incoming.body.slice_ref(json.as_bytes());
@@ -388,7 +396,7 @@ impl Admission<'_> {
             id: part(incoming.id),
             method: target.method,
             arguments: target.arguments.map(part),
-            read,
+            kind,
             timeout: timeout.unwrap_or_else(|| self.server.limits().call_timeout),
             accept: self.accept,
             outcome: CallOutcome::Complete,
@@ -399,6 +407,11 @@ impl Admission<'_> {
             Invoked::Running(handler) => execution.respond(Run::new(call, handler)).await,
         }
     }
+}
+
+/// What the model reads about arguments that are not what the tool takes (TOOL-15).
+fn invalid_arguments(violations: &[schema::Violation]) -> ToolResult {
+    ToolResult::error(format!("Invalid arguments:\n{}", schema::lines(violations)))
 }
 
 /// A call whose handler was invoked.

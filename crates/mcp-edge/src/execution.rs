@@ -23,7 +23,7 @@ use crate::{
     headers::Accept,
     journal::{
         engine::{Fatal, Question},
-        entry::{Journal, Kind},
+        entry::{self, Journal},
         run::{End, Run},
     },
     observe::{CallOutcome, Observation, inside},
@@ -31,6 +31,7 @@ use crate::{
     protocol::{Completion, PromptResult, ResourceContents, ToolResult},
     rejection::Rejection,
     respond,
+    schema::{self, Schema},
     server::Server,
     target::{BoxFuture, boxed, boxed_stream},
     token::{Binding, State},
@@ -43,7 +44,7 @@ pub(crate) struct Execution {
     pub(crate) method: &'static str,
     /// The arguments as they came, to bind a state to.
     pub(crate) arguments: Option<Bytes>,
-    pub(crate) read: Option<Read>,
+    pub(crate) kind: Kind,
     pub(crate) timeout: Duration,
     pub(crate) accept: Accept,
     /// What becomes of it, unless it fails.
@@ -51,11 +52,12 @@ pub(crate) struct Execution {
     pub(crate) observation: Observation,
 }
 
-/// What else is known of a resource that is read.
+/// What else is known of what is called.
 #[derive(Debug)]
-pub(crate) struct Read {
-    pub(crate) mime_type: Option<String>,
-    pub(crate) cache: CacheHints,
+pub(crate) enum Kind {
+    Tool { output: Option<Arc<Schema>> },
+    Read { mime_type: Option<String>, cache: CacheHints },
+    Other,
 }
 
 impl Execution {
@@ -133,12 +135,16 @@ impl Execution {
             Output::Tool(mut result) => {
                 if result.is_error {
                     self.outcome = CallOutcome::ToolError;
+                } else {
+                    let json = result.structured_content.as_ref().map(|json| json.get());
+                    self.check_output(call, json)?;
                 }
                 let meta = result.meta.take();
                 open_object::<ToolResult>(&mut out, &result)?;
                 meta
             }
             Output::Structured(json) => {
+                self.check_output(call, Some(&json))?;
                 write_structured(&mut out, &json)?;
                 None
             }
@@ -174,6 +180,22 @@ impl Execution {
         Ok(out)
     }
 
+    /// Checks a structured result against its schema (TOOL-12, A-47).
+    fn check_output(&self, call: &Call, json: Option<&str>) -> Result<(), Rejection> {
+        let Kind::Tool { output: Some(schema) } = &self.kind else { return Ok(()) };
+        let fault = match json {
+            None => "it has no structured content".to_owned(),
+            Some(json) => match schema.validate_json(json) {
+                Ok(()) => return Ok(()),
+                Err(violations) => schema::lines(&violations),
+            },
+        };
+        Err(Rejection::internal(format_args!(
+            "the result of tool `{}` is not what its output schema says: {fault}",
+            call.name
+        )))
+    }
+
     fn write_contents(
         &self,
         out: &mut Vec<u8>,
@@ -184,8 +206,11 @@ impl Execution {
             // RES-08: absence is never an empty array.
             return Err(Rejection::Failed(RequestError::not_found(&*call.name)));
         }
-        let read = self.read.as_ref();
-        if let Some(mime_type) = read.and_then(|read| read.mime_type.as_ref()) {
+        let (mime_type, cache) = match &self.kind {
+            Kind::Read { mime_type, cache } => (mime_type.as_ref(), *cache),
+            Kind::Tool { .. } | Kind::Other => (None, CacheHints::default()),
+        };
+        if let Some(mime_type) = mime_type {
             for content in contents.iter_mut().filter(|content| content.mime_type.is_none()) {
                 content.mime_type = Some(mime_type.clone());
             }
@@ -195,7 +220,6 @@ impl Execution {
             contents: Vec<ResourceContents>,
         }
         open_object(out, &Members { contents })?;
-        let cache = read.map_or_else(CacheHints::default, |read| read.cache);
         out.extend_from_slice(cache.members().as_bytes());
         Ok(())
     }
@@ -407,8 +431,8 @@ pub(crate) fn input_required(server: &Server, questions: &[Question], token: &st
         .iter()
         .map(|question| {
             let method = match question.kind {
-                Kind::Sampling => "sampling/createMessage",
-                Kind::Roots => "roots/list",
+                entry::Kind::Sampling => "sampling/createMessage",
+                entry::Kind::Roots => "roots/list",
                 _ => "elicitation/create",
             };
             let params =

@@ -61,7 +61,6 @@ mod provider;
 mod rejection;
 mod respond;
 mod scan;
-#[allow(dead_code, reason = "wired in next")]
 mod schema;
 mod seal;
 mod server;

@@ -187,13 +187,22 @@ macro_rules! completion_options {
 pub struct ToolOptions {
     pub(crate) definition: Tool,
     pub(crate) has_schema: bool,
+    pub(crate) validates: bool,
+    pub(crate) checks_output: Option<bool>,
     pub(crate) policy: Policy,
     pub(crate) faults: Vec<String>,
 }
 
 impl ToolOptions {
     pub(crate) fn new(definition: Tool, has_schema: bool) -> Self {
-        Self { definition, has_schema, policy: Policy::default(), faults: Vec::new() }
+        Self {
+            definition,
+            has_schema,
+            validates: true,
+            checks_output: None,
+            policy: Policy::default(),
+            faults: Vec::new(),
+        }
     }
 
     /// What the types of a handler say of a tool.
@@ -228,6 +237,24 @@ impl ToolOptions {
     #[must_use]
     pub fn output_schema(mut self, schema: Value) -> Self {
         self.definition.output_schema = Some(schema);
+        self.checks_output.get_or_insert(true);
+        self
+    }
+
+    /// Leaves it to the handler's type to judge the arguments, for a tool whose type says all that
+    /// its schema says. Otherwise arguments are validated first, and the model reads every fault at
+    /// once (TOOL-15).
+    #[must_use]
+    pub fn without_validation(mut self) -> Self {
+        self.validates = false;
+        self
+    }
+
+    /// Whether a structured result is checked against its schema before it is sent (TOOL-12). By
+    /// default it is where the schema was given, and in debug builds where a type made it.
+    #[must_use]
+    pub fn check_output(mut self, check: bool) -> Self {
+        self.checks_output = Some(check);
         self
     }
 

@@ -74,6 +74,11 @@ impl Schema {
     }
 }
 
+/// Violations as the lines of one text.
+pub(crate) fn lines(violations: &[Violation]) -> String {
+    violations.iter().map(Violation::to_string).collect::<Vec<_>>().join("\n")
+}
+
 /// A subschema.
 #[derive(Debug, Default)]
 struct Node {

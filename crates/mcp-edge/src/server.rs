@@ -10,6 +10,7 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, request::Parts};
 use schemars::JsonSchema;
+use serde_json::Value;
 
 use crate::{
     admission::Admission,
@@ -30,6 +31,7 @@ use crate::{
     principal::{Authenticator, Principal},
     protocol::JsonObject,
     provider::{Offers, Providers},
+    schema::Schema,
     seal::Sealer,
     target::DynAny,
     uri::UriTemplate,
@@ -56,8 +58,22 @@ pub(crate) struct Services {
     pub(crate) deny_replay_lints: bool,
 }
 
-/// The JSON of a form's schema, or why the type is no form.
-pub(crate) type Form = Result<String, String>;
+/// A form, or why the type is none.
+pub(crate) type Form = Result<FormSchema, String>;
+
+/// What a question asks for, and what judges the answer (ELIC-13).
+#[derive(Debug)]
+pub(crate) struct FormSchema {
+    pub(crate) json: String,
+    pub(crate) schema: Schema,
+}
+
+impl FormSchema {
+    pub(crate) fn new(form: Value) -> Form {
+        let schema = Schema::compile(&form)?;
+        Ok(Self { json: form.to_string(), schema })
+    }
+}
 
 /// What was defined.
 pub(crate) struct Definition {
@@ -96,6 +112,10 @@ pub(crate) struct Definition {
 
 pub(crate) struct ToolEntry {
     pub(crate) name: Arc<str>,
+    /// What arguments must be; `None` if only the handler's type judges them.
+    pub(crate) input: Option<Schema>,
+    /// What a structured result must be, where that is checked (TOOL-12).
+    pub(crate) output: Option<Arc<Schema>>,
     pub(crate) policy: Policy,
     pub(crate) headers: Vec<ParamHeader>,
     pub(crate) handler: Arc<dyn for<'a> Invoke<&'a str>>,
@@ -275,7 +295,7 @@ impl Server {
         if let Some(form) = forms.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
             return Arc::clone(form);
         }
-        let form = Arc::new(elicit_schema::form_schema_of::<T>().map(|form| form.to_string()));
+        let form = Arc::new(elicit_schema::form_schema_of::<T>().and_then(FormSchema::new));
         let mut forms = forms.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(forms.entry(id).or_insert(form))
     }
