@@ -311,3 +311,24 @@ async fn disc_08_what_is_not_there_is_not_advertised_and_not_answered() {
         assert_eq!((reply.status.as_u16(), reply.code()), (404, Some(-32601)), "{method}");
     }
 }
+
+#[tokio::test]
+async fn meta_12_a_result_cannot_say_what_the_protocol_says() {
+    use mcp_edge::protocol::{JsonObject, ToolResult};
+    let meta = json!({
+        "io.modelcontextprotocol/serverInfo": { "name": "other", "version": "9" },
+        "com.example/own": 7,
+    });
+    let meta: JsonObject = serde_json::from_value(meta).unwrap();
+    let tool = move |_: NoArgs| {
+        let result = ToolResult::text("x").with_meta(meta.clone());
+        async move { result }
+    };
+    let server = new().tool("t", "A tool", tool).build().unwrap();
+    let client = Client::in_process(&server);
+    let mut response =
+        client.raw(client.request("tools/call", json!({ "name": "t" }))).await.unwrap();
+    let text = response.text().await.unwrap();
+    assert_eq!(text.matches("serverInfo").count(), 1, "{text}");
+    assert!(text.contains(r#""name":"definitions""#) && text.contains(r#""com.example/own":7"#));
+}

@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use futures_core::Stream;
 use http::Response;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 
 use crate::{
@@ -37,14 +37,21 @@ const BATCH: usize = 64;
 #[derive(Default, Deserialize, Serialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Filter {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     tools_list_changed: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     prompts_list_changed: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     resources_list_changed: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     resource_subscriptions: Option<Vec<String>>,
+}
+
+/// Takes an explicit null for what it is, ill-typed (SUB-01).
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// Opens a stream of news. Where the front door does not stream, it is acknowledged and ends.

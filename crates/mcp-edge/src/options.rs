@@ -224,7 +224,8 @@ impl ToolOptions {
     }
 
     /// The JSON Schema of the arguments, instead of the one of the handler's type (TOOL-07). All
-    /// keywords pass through untouched (TOOL-09).
+    /// keywords pass through untouched (TOOL-09). Mirror no secrets and no personal data with
+    /// `x-mcp-header`: whatever routes requests reads them (PARAM-09).
     #[must_use]
     pub fn input_schema(mut self, schema: Value) -> Self {
         self.definition.input_schema = schema;

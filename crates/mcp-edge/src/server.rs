@@ -2,7 +2,7 @@
 
 use std::{
     any::{Any, TypeId},
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     fmt,
     sync::{Arc, PoisonError, RwLock, atomic::AtomicUsize},
 };
@@ -23,6 +23,7 @@ use crate::{
     handler::CompletionRequest,
     invoke::{Invoke, Location},
     limits::Limits,
+    names,
     observe::CallHook,
     options::{Completers, Policy},
     origin::{HostRules, OriginRules},
@@ -128,7 +129,7 @@ pub(crate) struct PromptEntry {
     pub(crate) required: Vec<String>,
     pub(crate) arguments: Vec<String>,
     pub(crate) completers: Completers,
-    pub(crate) handler: Arc<dyn Invoke<std::collections::BTreeMap<String, String>>>,
+    pub(crate) handler: Arc<dyn Invoke<BTreeMap<String, String>>>,
 }
 
 pub(crate) struct ResourceEntry {
@@ -337,7 +338,8 @@ pub(crate) fn end_result(
     out.extend_from_slice(b",\"resultType\":\"");
     out.extend_from_slice(result_type.as_bytes());
     out.push(b'"');
-    let own = meta.filter(|meta| !meta.is_empty()).and_then(|meta| serde_json::to_vec(meta).ok());
+    let own = meta.map(own_members).filter(|own| !own.is_empty());
+    let own = own.and_then(|own| serde_json::to_vec(&own).ok());
     match (own, server_info) {
         (None, "") => {}
         (None, info) => {
@@ -358,11 +360,22 @@ pub(crate) fn end_result(
     out.push(b'}');
 }
 
+/// The members of `_meta` that are the application's to say (META-12).
+fn own_members(meta: &JsonObject) -> BTreeMap<&str, &Value> {
+    let mut own: BTreeMap<&str, &Value> =
+        meta.iter().map(|(key, value)| (key.as_str(), value)).collect();
+    own.retain(|key, _| {
+        let reserved = names::is_reserved_meta_key(key);
+        if reserved {
+            tracing::warn!(key, "a result's _meta key is reserved for the protocol; left out");
+        }
+        !reserved
+    });
+    own
+}
+
 impl CompletionRequest {
-    pub(crate) const fn new(
-        value: String,
-        arguments: std::collections::BTreeMap<String, String>,
-    ) -> Self {
+    pub(crate) const fn new(value: String, arguments: BTreeMap<String, String>) -> Self {
         Self { value, arguments }
     }
 }

@@ -107,6 +107,8 @@ pub async fn sub_01_ill_formed_filters_are_refused(client: &Client) {
         json!({ "notifications": null }),
         json!({ "notifications": [] }),
         json!({ "notifications": { "toolsListChanged": "yes" } }),
+        json!({ "notifications": { "toolsListChanged": null } }),
+        json!({ "notifications": { "resourceSubscriptions": null } }),
         json!({ "notifications": { "resourceSubscriptions": [7] } }),
         json!({ "notifications": { "resourceSubscriptions": vec!["test://text"; 300] } }),
     ] {
