@@ -129,10 +129,7 @@ async fn param_headers_are_sent_once_the_tools_are_known() {
     assert!(error.to_string().contains("learn_tools"), "{error}");
     client.learn_tools().await.unwrap();
     assert_eq!(client.call("query", &arguments).await.unwrap().text(), arguments.to_string());
-    assert_eq!(
-        client.clone().call("query", json!({})).await.unwrap().raw["isError"],
-        Value::Null
-    );
+    assert_eq!(client.clone().call("query", json!({})).await.unwrap().raw["isError"], Value::Null);
 }
 
 #[tokio::test]
