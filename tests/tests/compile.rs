@@ -1,6 +1,8 @@
 //! Handlers as the documentation writes them compile, and typical mistakes give compiler errors
 //! that say what to do.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 use std::time::Duration;
 
 use mcp_edge::{Cx, Json, NoArgs, Server, ToolError};

@@ -1,5 +1,7 @@
 //! The contract, over the bare core: no socket, no runtime of the platform's.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 use mcp_edge_test::Client;
 
 async fn client() -> Client {

@@ -1,5 +1,7 @@
 //! Wrong definitions fail in `build()`, with an error that names the definition and the remedy.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 use mcp_edge::{
     BuildError, CompletionRequest, Json, Limits, NoArgs, RawArgs, ResourceUri, Server,
     ServerBuilder, Vars, protocol::JsonObject,

@@ -1,5 +1,7 @@
 //! The contract, over real sockets.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 use mcp_edge_hyper::{ServeOptions, serve_with};
 use mcp_edge_test::Client;
 

@@ -2,6 +2,8 @@
 //!
 //! This binary counts what is allocated; its tests run one after another.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 use std::{sync::Mutex, time::Duration};
 
 use bytes::Bytes;

@@ -1,5 +1,7 @@
 //! What is seen from outside: spans, log lines, hooks, and the trace context.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 use std::{
     sync::{Arc, Mutex},
     time::Duration,

@@ -1,5 +1,7 @@
 //! Catalogues that depend on who asks.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},

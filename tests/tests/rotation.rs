@@ -1,6 +1,8 @@
 //! Keys rotate in four steps without a state being lost, while instances of two steps stand side by
 //! side; and whatever is wrong with a state looks and takes the same.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 use std::time::{Duration, Instant};
 
 use mcp_edge::{Cx, KeyRing, NoArgs, Server, ToolError};

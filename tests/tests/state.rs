@@ -1,6 +1,8 @@
 //! A `requestState` opens for the same request of the same caller to the same deployment, and for
 //! nothing else (MRTR-11 to MRTR-17).
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 use std::{sync::Arc, time::Duration};
 
 use http::{HeaderValue, request::Parts};

@@ -1,5 +1,7 @@
 //! When an answer becomes a stream, what keeps it open, and what ends it.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 use std::{
     sync::{
         Arc,

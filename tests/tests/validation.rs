@@ -1,5 +1,7 @@
 //! Arguments, results and answers are what their schemas say.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 use mcp_edge::{
     Cx, Json, KeyRing, NoArgs, RawArgs, Server, ToolError, ToolOptions, protocol::ToolResult,
 };

@@ -292,7 +292,7 @@ mod tests {
     fn prepared(
         builder: ServerBuilder,
         address: &str,
-        keys: Result<&str, VarError>,
+        keys: &Result<&str, VarError>,
     ) -> Result<Server, String> {
         let server = builder.build().unwrap();
         let variable = |name: &str| match name {
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn a_local_server_needs_nothing() {
         for address in LOOPBACK {
-            let server = prepared(builder(), address, UNSET).unwrap();
+            let server = prepared(builder(), address, &UNSET).unwrap();
             assert!(server.has_sealer() && server.has_change_feed(), "{address}");
         }
     }
@@ -323,7 +323,7 @@ mod tests {
             .with_writer(move || writer.clone())
             .finish();
         tracing::subscriber::with_default(subscriber, || {
-            prepared(builder(), LOOPBACK[0], UNSET).unwrap();
+            prepared(builder(), LOOPBACK[0], &UNSET).unwrap();
         });
         let log = log.0.lock().unwrap();
         assert_eq!(
@@ -351,7 +351,7 @@ mod tests {
     #[test]
     fn a_public_server_needs_keys() {
         for address in PUBLIC {
-            let refused = prepared(builder().allow_origins([]), address, UNSET).unwrap_err();
+            let refused = prepared(builder().allow_origins([]), address, &UNSET).unwrap_err();
             assert_eq!(
                 refused,
                 format!(
@@ -360,14 +360,14 @@ mod tests {
                      every instance needs the same"
                 )
             );
-            let server = prepared(builder().allow_origins([]), address, Ok(GOOD)).unwrap();
+            let server = prepared(builder().allow_origins([]), address, &Ok(GOOD)).unwrap();
             assert!(server.has_sealer() && server.has_change_feed(), "{address}");
         }
     }
 
     #[test]
     fn a_public_server_says_who_may_call() {
-        let refused = prepared(builder(), "0.0.0.0:80", Ok(GOOD)).unwrap_err();
+        let refused = prepared(builder(), "0.0.0.0:80", &Ok(GOOD)).unwrap_err();
         assert_eq!(
             refused,
             "0.0.0.0:80 is not a loopback address and the server does not say who may call, so \
@@ -375,14 +375,14 @@ mod tests {
              `ServerBuilder::allow_origins`, or none: `allow_origins([])`"
         );
         let server = builder().allow_hosts(["mcp.example.com"]);
-        assert!(prepared(server, "0.0.0.0:80", Ok(GOOD)).is_ok());
+        assert!(prepared(server, "0.0.0.0:80", &Ok(GOOD)).is_ok());
     }
 
     #[test]
     fn ill_formed_keys_are_refused_everywhere() {
         let not_unicode = VarError::NotUnicode(OsString::from("1:x"));
         for keys in [Ok(""), Ok("1:short"), Ok("x"), Err(not_unicode)] {
-            let refused = prepared(builder(), LOOPBACK[0], keys).unwrap_err();
+            let refused = prepared(builder(), LOOPBACK[0], &keys).unwrap_err();
             assert!(refused.starts_with("MCP_EDGE_KEYS is set and ill-formed: "), "{refused}");
             assert!(refused.contains("openssl rand 32"), "{refused}");
         }

@@ -141,7 +141,7 @@ impl Cx {
         message: impl Into<String>,
         schema: Value,
     ) -> Answer<Value> {
-        let form = elicit_schema::form_schema(&schema).and_then(FormSchema::new);
+        let form = elicit_schema::form_schema(&schema).and_then(|form| FormSchema::new(&form));
         self.form(key.as_ref(), &message.into(), &form, Ok).await
     }
 

@@ -140,7 +140,7 @@ impl Subscriber for JsonLog {
         let mut chain = Vec::new();
         {
             let spans = self.spans();
-            let mut next = event.parent().map(Id::into_u64).or_else(|| Self::current());
+            let mut next = event.parent().map(Id::into_u64).or_else(Self::current);
             while let Some(open) = next.and_then(|id| spans.open.get(&id)) {
                 chain.push((open.metadata.name(), Arc::clone(&open.fields)));
                 next = open.parent;

@@ -70,8 +70,8 @@ pub(crate) struct FormSchema {
 }
 
 impl FormSchema {
-    pub(crate) fn new(form: Value) -> Form {
-        let schema = Schema::compile(&form)?;
+    pub(crate) fn new(form: &Value) -> Form {
+        let schema = Schema::compile(form)?;
         Ok(Self { json: form.to_string(), schema })
     }
 }
@@ -296,7 +296,8 @@ impl Server {
         if let Some(form) = forms.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
             return Arc::clone(form);
         }
-        let form = Arc::new(elicit_schema::form_schema_of::<T>().and_then(FormSchema::new));
+        let form =
+            Arc::new(elicit_schema::form_schema_of::<T>().and_then(|form| FormSchema::new(&form)));
         let mut forms = forms.write().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(forms.entry(id).or_insert(form))
     }

@@ -3,6 +3,8 @@
 //! Every case runs over the public API, each round on a server value of its own that shares
 //! nothing but the key with the others.
 
+#![allow(clippy::unwrap_used, reason = "all of it is test code")]
+
 mod answers;
 mod effects;
 mod replay;

@@ -251,7 +251,7 @@ async fn rule_j_progress_and_logs_are_muted_until_the_journal_is_used_up() {
     let texts: Vec<_> = called
         .notifications
         .iter()
-        .map(|n| n["params"].get("message").or(n["params"].get("data")).unwrap().clone())
+        .map(|n| n["params"].get("message").or_else(|| n["params"].get("data")).unwrap().clone())
         .collect();
     assert_eq!(texts, ["before", "before", "after", "after"]);
 }
