@@ -7,6 +7,7 @@
 
 pub mod exchange;
 pub mod features;
+pub mod fixtures;
 pub mod ladder;
 pub mod streams;
 

@@ -66,6 +66,7 @@ macro_rules! contract_suite {
             streams::sub_05_and_06_news_is_filtered_and_tagged
             streams::sub_01_ill_formed_filters_are_refused
             streams::errors_after_the_first_event_come_as_the_last_one
+            fixtures::every_fixture_file_is_answered_as_it_says
         }
     };
     (@tests $client:path: $($module:ident::$name:ident)*) => {
