@@ -22,6 +22,9 @@
 //! # assert!(server().is_ok());
 //! ```
 //!
+//! A handler that takes a [`Cx`] may ask its user. It is then run again from its start when the answer
+//! comes, on any instance: what it did through `Cx` under a key is not repeated, and all else is.
+//!
 //! The core speaks `http` types and owns no I/O: adapter crates serve it on each platform through
 //! [`Server::gate`], [`Admission::handle`] and a [`Platform`].
 
