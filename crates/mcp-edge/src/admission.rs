@@ -18,7 +18,6 @@ use crate::{
     observe::{CallOutcome, Observation, inside},
     platform::Platform,
     principal::Principal,
-    protocol::LogLevel,
     provider::DynamicResource,
     rejection::{HeaderFault, Rejection},
     respond,
@@ -131,8 +130,10 @@ impl Admission<'_> {
         if let Some(Fault::Member { name, expected }) = params.fault {
             return Err(Rejection::params(format!("params.{name} must be {expected}")));
         }
-        let level = log_level(meta)?;
-        let incoming = Incoming { id, params, meta, level, body };
+        let incoming = Incoming { id, params, meta, body };
+        if !method.runs_a_handler() {
+            incoming.level()?;
+        }
         match method {
             Method::Discover => {
                 let live = self.server.has_change_feed() && self.platform.can_stream();
@@ -272,13 +273,6 @@ fn check_meta<'p, 'a>(params: &'p Params<'a>) -> Result<&'p Meta<'a>, Rejection>
         return Err(Rejection::InvalidMeta { key: CAPABILITIES_KEY });
     }
     Ok(meta)
-}
-
-/// Step 20: the level, if one is asked for (LOG-06).
-fn log_level(meta: &Meta<'_>) -> Result<Option<LogLevel>, Rejection> {
-    meta.log_level.map(serde_json::from_str).transpose().map_err(|_| {
-        Rejection::params("params._meta[\"io.modelcontextprotocol/logLevel\"] is not a log level")
-    })
 }
 
 fn unsupported(requested: &str) -> Rejection {

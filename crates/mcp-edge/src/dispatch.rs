@@ -41,8 +41,17 @@ pub(crate) struct Incoming<'r> {
     pub(crate) id: &'r str,
     pub(crate) params: &'r Params<'r>,
     pub(crate) meta: &'r Meta<'r>,
-    pub(crate) level: Option<LogLevel>,
     pub(crate) body: &'r Bytes,
+}
+
+impl Incoming<'_> {
+    /// Step 20: the level, if one is asked for (LOG-06).
+    pub(crate) fn level(&self) -> Result<Option<LogLevel>, Rejection> {
+        self.meta.log_level.map(serde_json::from_str).transpose().map_err(|_| {
+            let key = "params._meta[\"io.modelcontextprotocol/logLevel\"]";
+            Rejection::params(format!("{key} is not a log level"))
+        })
+    }
 }
 
 /// What is called, and what a state is bound to besides the caller.
@@ -213,7 +222,7 @@ impl Admission<'_> {
             may_ask: false,
         };
         let engine = Engine::first(policy.version, self.platform.now());
-        let call = self.call(incoming, &target, engine);
+        let call = self.call(incoming, &target, incoming.level()?, engine);
         observation.begin_call(&call.name, call.trace.as_deref());
         let invoked = match completers.get(&argument.name) {
             Some(completer) => {
@@ -282,11 +291,12 @@ impl Admission<'_> {
         incoming: &Incoming<'_>,
         target: &Target<'_>,
     ) -> Result<Begin, Rejection> {
+        let level = incoming.level()?;
         let now = self.platform.now();
         let params = incoming.params;
         if params.input_responses.is_none() && params.request_state.is_none() {
             let engine = Engine::first(target.policy.version, now);
-            return Ok(Begin::Run(self.call(incoming, target, engine)));
+            return Ok(Begin::Run(self.call(incoming, target, level, engine)));
         }
         let mut answers: BTreeMap<String, Box<RawValue>> = match params.input_responses {
             None => BTreeMap::new(),
@@ -295,7 +305,7 @@ impl Admission<'_> {
         let Some(token) = params.request_state.as_deref() else {
             let cold = if target.policy.answers_need_state { BTreeMap::new() } else { answers };
             let engine = Engine::first(target.policy.version, now).with_cold_answers(cold);
-            return Ok(Begin::Run(self.call(incoming, target, engine)));
+            return Ok(Begin::Run(self.call(incoming, target, level, engine)));
         };
         let binding = self.binding(target)?;
         let state = State::open(token, self.server, self.platform.as_ref(), binding).await?;
@@ -316,7 +326,7 @@ impl Admission<'_> {
         }
         journal.answer(&mut carried);
         let engine = Engine::resume(journal, target.policy.version, now);
-        Ok(Begin::Run(self.call(incoming, target, engine)))
+        Ok(Begin::Run(self.call(incoming, target, level, engine)))
     }
 
     /// Answers with nothing but a state, sealed again with the answers that came: the client
@@ -345,13 +355,19 @@ impl Admission<'_> {
         })
     }
 
-    fn call(&self, incoming: &Incoming<'_>, target: &Target<'_>, mut engine: Engine) -> Arc<Call> {
+    fn call(
+        &self,
+        incoming: &Incoming<'_>,
+        target: &Target<'_>,
+        level: Option<LogLevel>,
+        mut engine: Engine,
+    ) -> Arc<Call> {
         let deadline = self.platform.deadline();
         let until = self.platform.now() + self.server.limits().inline_sleep;
         let until = deadline.map_or(until, |deadline| deadline.min(until));
         engine.set_rules(self.server.services().deny_replay_lints, until);
         let token = incoming.meta.progress_token.filter(|token| is_token(token));
-        let level = incoming.level.filter(|_| self.server.definition().logging);
+        let level = level.filter(|_| self.server.definition().logging);
         if !self.accept.sse && (token.is_some() || level.is_some()) {
             tracing::debug!("the client asked for notifications and accepts JSON alone");
         }

@@ -32,6 +32,11 @@ impl Method {
         })
     }
 
+    /// Whether a handler answers it, which has more to check first.
+    pub(crate) const fn runs_a_handler(self) -> bool {
+        !matches!(self, Self::Discover | Self::List(_) | Self::Listen)
+    }
+
     /// Whether its capability is advertised (ERR-07, DISC-08).
     pub(crate) fn is_served_by(self, server: &Server) -> bool {
         let offers = server.definition().offers();

@@ -151,7 +151,7 @@ const SSE: &str = "text/event-stream";
 
 impl Message {
     fn parse(name: &str, text: &str) -> Self {
-        let (head, body) = text.trim().split_once("\n\n").unwrap_or((text.trim(), ""));
+        let (head, body) = text.trim().split_once("\n\n").unwrap_or_else(|| (text.trim(), ""));
         let mut lines = head.lines();
         let start = lines.next().unwrap_or_else(|| panic!("{name}: nothing here")).to_owned();
         let field = |line: &str| {
@@ -298,23 +298,28 @@ mod tests {
 
     /// Every value of a pattern in turn replaced by one that nothing is.
     fn falsified(pattern: &Value) -> Vec<Value> {
-        let with = |key: &dyn Fn(&mut Value) -> &mut Value, value: Value| {
-            let mut whole = pattern.clone();
-            *key(&mut whole) = value;
-            whole
-        };
         match pattern {
             Value::Object(members) if !members.is_empty() => {
+                let with = |name: &str, value: Value| {
+                    let mut members = members.clone();
+                    members[name] = value;
+                    members.into()
+                };
                 let each = members.iter().flat_map(|(name, value)| {
-                    falsified(value).into_iter().map(|value| with(&|it| &mut it[name], value))
+                    falsified(value).into_iter().map(move |value| (name, value))
                 });
-                each.collect()
+                each.map(|(name, value)| with(name, value)).collect()
             }
             Value::Array(items) if !items.is_empty() => {
+                let with = |n: usize, value: Value| {
+                    let mut items = items.clone();
+                    items[n] = value;
+                    items.into()
+                };
                 let each = items.iter().enumerate().flat_map(|(n, value)| {
                     falsified(value).into_iter().map(move |value| (n, value))
                 });
-                each.map(|(n, value)| with(&|it| &mut it[n], value)).collect()
+                each.map(|(n, value)| with(n, value)).collect()
             }
             Value::String(marker) if marker == "{{absent}}" => vec![json!("{{any}}")],
             Value::String(marker) if marker.starts_with("{{") => vec![json!("{{absent}}")],

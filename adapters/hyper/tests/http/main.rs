@@ -7,6 +7,7 @@ mod connections;
 mod disconnect;
 mod http2;
 mod mounted;
+mod pipelining;
 mod process;
 mod refusals;
 mod shutdown;
