@@ -310,17 +310,25 @@ fn any_json_has_one_answer() {
 
 /// Some value inside of `value`, at times a new one.
 fn place<'v>(random: &mut Random, value: &'v mut Value) -> &'v mut Value {
+    let goes_on = match &*value {
+        Value::Object(members) => !members.is_empty() && !random.one_in(12),
+        Value::Array(items) => !items.is_empty(),
+        _ => false,
+    };
+    if !goes_on {
+        return value;
+    }
     match value {
-        Value::Object(members) if !members.is_empty() && !random.one_in(12) => {
+        Value::Object(members) => {
             let at = random.below(members.len() + 1);
             let key = members.keys().nth(at).cloned().unwrap_or_else(|| random.text());
             place(random, Map::entry(members, key).or_insert(Value::Null))
         }
-        Value::Array(items) if !items.is_empty() => {
+        Value::Array(items) => {
             let at = random.below(items.len());
             place(random, &mut items[at])
         }
-        value => value,
+        _ => value,
     }
 }
 

@@ -216,7 +216,7 @@ fn once<T>(slot: &mut Option<T>, value: T) -> Option<()> {
 /// Whether a JSON value is an id: a string or an integer (BASE-04, A-32).
 fn is_id(json: &str) -> bool {
     match json.as_bytes() {
-        [b'"', ..] => true,
+        [b'"', ..] => Scanner::new(json, 0).string().is_some(),
         [b'-', digits @ ..] | digits => !digits.is_empty() && digits.iter().all(u8::is_ascii_digit),
     }
 }

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
 use serde::{
-    Deserialize, Deserializer,
-    de::{Error as _, MapAccess, Visitor},
+    Deserializer,
+    de::{DeserializeSeed, Error as _, MapAccess, Visitor},
 };
 use serde_json::value::RawValue;
 
@@ -31,7 +31,7 @@ pub(super) fn explain(text: &str, depth: usize) -> Result<Envelope<'_>, (Rejecti
     if text.trim_start().starts_with('[') {
         return refuse("batches are not accepted", None);
     }
-    let members = match object(text) {
+    let members = match object(text, &MESSAGE) {
         Ok(Some(members)) => members,
         Ok(None) => return refuse("the body must be one JSON object", None),
         Err(fault) => return Err((fault, None)),
@@ -58,7 +58,7 @@ pub(super) fn explain(text: &str, depth: usize) -> Result<Envelope<'_>, (Rejecti
 }
 
 fn explain_params(text: &str) -> Result<Params<'_>, Rejection> {
-    let Some(members) = object(text)? else {
+    let Some(members) = object(text, &PARAMS)? else {
         return Ok(Params { fault: Some(Fault::Meta("_meta")), ..Params::default() });
     };
     let mut fault = None;
@@ -99,13 +99,13 @@ fn explain_params(text: &str) -> Result<Params<'_>, Rejection> {
 
 /// The metadata, or the key that is wrong.
 fn explain_meta(text: &str) -> Result<Result<Meta<'_>, &'static str>, Rejection> {
-    let Some(members) = object(text)? else {
+    let Some(members) = object(text, &META)? else {
         return Ok(Err("_meta"));
     };
     let version = members.get(VERSION_KEY).and_then(|version| string(version));
     let capabilities = match members.get(CAPABILITIES_KEY) {
         None => None,
-        Some(value) => object(value)?.map(|members| explain_capabilities(&members)),
+        Some(value) => object(value, &CAPABILITIES)?.map(|members| explain_capabilities(&members)),
     };
     // A required key that is absent is found by the ladder; here one may be of the wrong type.
     if version.is_none() && members.contains_key(VERSION_KEY) {
@@ -127,57 +127,95 @@ fn explain_meta(text: &str) -> Result<Result<Meta<'_>, &'static str>, Rejection>
 
 /// Capabilities of the wrong type count as not declared (A-33, META-13).
 fn explain_capabilities<'a>(members: &BTreeMap<String, &'a str>) -> Capabilities<'a> {
-    let nested = |name: &str| members.get(name).and_then(|value| object(value).ok()?);
+    let nested = |name: &str, known: &[&str]| {
+        members.get(name).and_then(|value| object(value, known).ok()?)
+    };
     let declared = |members: &BTreeMap<String, &str>, name: &str| {
         let value = members.get(name)?;
-        object(value).ok()?.map(|_| Declared)
+        object(value, &[]).ok()?.map(|_| Declared)
     };
     Capabilities {
         roots: declared(members, "roots"),
-        sampling: nested("sampling").map(|sampling| Sampling {
+        sampling: nested("sampling", &["context", "tools"]).map(|sampling| Sampling {
             context: declared(&sampling, "context"),
             tools: declared(&sampling, "tools"),
         }),
-        elicitation: nested("elicitation").map(|elicitation| Elicitation {
+        elicitation: nested("elicitation", &["form", "url"]).map(|elicitation| Elicitation {
             form: declared(&elicitation, "form"),
             url: declared(&elicitation, "url"),
         }),
-        extensions: nested("extensions").and_then(|_| members.get("extensions").copied()),
+        extensions: nested("extensions", &[]).and_then(|_| members.get("extensions").copied()),
     }
 }
 
-/// The members of a JSON object; `None` for any other value. Valid JSON is given.
-fn object(text: &str) -> Result<Option<BTreeMap<String, &str>>, Rejection> {
-    struct Members<'a>(BTreeMap<String, &'a str>);
-    impl<'de> Deserialize<'de> for Members<'de> {
-        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-            deserializer.deserialize_map(MembersVisitor)
+// The members that the strict pass takes. It skips others without looking at their names, so these
+// alone are refused when they repeat.
+const MESSAGE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+const PARAMS: [&str; 12] = [
+    "_meta",
+    "name",
+    "uri",
+    "arguments",
+    "cursor",
+    "inputResponses",
+    "requestState",
+    "notifications",
+    "ref",
+    "argument",
+    "context",
+    "protocolVersion",
+];
+const META: [&str; 7] = [
+    VERSION_KEY,
+    CAPABILITIES_KEY,
+    LOG_LEVEL_KEY,
+    "progressToken",
+    "traceparent",
+    "tracestate",
+    "baggage",
+];
+const CAPABILITIES: [&str; 4] = ["roots", "sampling", "elicitation", "extensions"];
+
+/// The members of a JSON object, each of the `known` ones at most once; `None` for any other value.
+/// Valid JSON is given.
+fn object<'a>(
+    text: &'a str,
+    known: &[&str],
+) -> Result<Option<BTreeMap<String, &'a str>>, Rejection> {
+    struct Members<'k>(&'k [&'k str]);
+    impl<'de> DeserializeSeed<'de> for Members<'_> {
+        type Value = BTreeMap<String, &'de str>;
+
+        fn deserialize<D: Deserializer<'de>>(
+            self,
+            deserializer: D,
+        ) -> Result<Self::Value, D::Error> {
+            deserializer.deserialize_map(self)
         }
     }
-    struct MembersVisitor;
-    impl<'de> Visitor<'de> for MembersVisitor {
-        type Value = Members<'de>;
+    impl<'de> Visitor<'de> for Members<'_> {
+        type Value = BTreeMap<String, &'de str>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
         }
 
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut members = BTreeMap::new();
             while let Some(key) = map.next_key::<String>()? {
-                if members.contains_key(&key) {
+                if members.contains_key(&key) && self.0.contains(&key.as_str()) {
                     return Err(A::Error::custom(format_args!("duplicate member {key:?}")));
                 }
                 members.insert(key, map.next_value::<&RawValue>()?.get());
             }
-            Ok(Members(members))
+            Ok(members)
         }
     }
     if !text.trim_start().starts_with('{') {
         return Ok(None);
     }
-    match serde_json::from_str(text) {
-        Ok(Members(members)) => Ok(Some(members)),
+    match Members(known).deserialize(&mut serde_json::Deserializer::from_str(text)) {
+        Ok(members) => Ok(Some(members)),
         Err(error) => Err(Rejection::Unreadable { fault: error.to_string() }),
     }
 }

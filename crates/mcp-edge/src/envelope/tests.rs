@@ -22,7 +22,7 @@ fn base_05_the_id_is_kept_as_it_was_written() {
 
 #[test]
 fn base_04_ids_of_other_types_are_refused_without_an_id() {
-    for id in ["null", "1.0", "1.5", "1e3", "true", "[]", "{}"] {
+    for id in ["null", "1.0", "1.5", "1e3", "true", "[]", "{}", r#""\ud800""#] {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
         assert_eq!(refusal(&body), (code::INVALID_REQUEST, None), "{id}");
     }
@@ -69,6 +69,15 @@ fn duplicate_members_are_refused_at_every_level_of_the_envelope() {
     ] {
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
         assert_eq!(refusal(&body).0, code::PARSE_ERROR, "{params}");
+    }
+}
+
+#[test]
+fn repeated_members_that_nobody_knows_are_tolerated_on_either_path() {
+    for more in [r#""x":1,"x":2"#, r#""x":1,"x":2,"\u0079":3"#, r#""x":1,"\u0078":2"#] {
+        let body =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{{META},{more}}},{more}}}"#);
+        assert_eq!(read(&body).id, Some("1"), "{more}");
     }
 }
 

@@ -16,6 +16,9 @@ use super::{
 };
 use crate::call::Call;
 
+/// How often a sleep goes on when its timer was early.
+const ATTEMPTS: usize = 4;
+
 /// Waits until it is clear whether the journal has `key` or it happens now.
 ///
 /// A key is claimed at the first poll, and given back when the future is dropped unresolved, so a
@@ -138,7 +141,8 @@ impl Held<'_> {
             until
         };
         self.activity = Activity::Sleep;
-        loop {
+        // A timer may be early by its resolution; a clock that stands still must not keep us here.
+        for _ in 0..ATTEMPTS {
             let now = self.call.platform().now();
             if now >= until {
                 break;

@@ -1,0 +1,339 @@
+//! What must hold of every answer, whatever was asked. The property tests of the workspace include
+//! this file too.
+
+use std::{
+    collections::BTreeMap,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use mcp_edge::{BoxFuture, Platform, Server, Timestamp};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
+
+const VERSION: &str = "2026-07-28";
+/// The deepest nesting that servers read, unless they are told otherwise.
+const DEPTH: usize = 64;
+
+/// The clock of one request: whoever sleeps moves it on, and nobody waits.
+#[derive(Debug)]
+pub struct Clock(Arc<AtomicU64>);
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self(Arc::new(AtomicU64::new(1_800_000_000_000)))
+    }
+}
+
+impl Platform for Clock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let clock = Arc::clone(&self.0);
+        let until = self.now() + duration;
+        Box::pin(async move {
+            clock.fetch_max(until.as_millis(), Ordering::Relaxed);
+        })
+    }
+
+    fn fill_random(&self, out: &mut [u8]) {
+        out.fill(9);
+    }
+}
+
+/// An answer to its end.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Vec<u8>,
+}
+
+/// Sends a request and reads the answer. Nothing waits for anything here, so all of it comes at
+/// once.
+pub fn answer(server: &Server, request: Request<Bytes>) -> Answer {
+    let whole = async {
+        let (parts, mut body) =
+            server.respond(request, Arc::new(Clock::default())).await.into_parts();
+        let mut bytes = Vec::new();
+        let mut chunks = 0;
+        while let Some(chunk) = body.next_chunk().await {
+            bytes.extend_from_slice(&chunk);
+            chunks += 1;
+            assert!(chunks < 1000, "an answer without an end");
+        }
+        Answer { status: parts.status, headers: parts.headers, body: bytes }
+    };
+    let mut whole = pin!(whole);
+    let mut cx = Context::from_waker(Waker::noop());
+    for _ in 0..1000 {
+        if let Poll::Ready(answer) = whole.as_mut().poll(&mut cx) {
+            return answer;
+        }
+    }
+    panic!("no answer");
+}
+
+/// The head that a conforming client sends with this body.
+pub fn head_for(body: &[u8]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in [
+        ("host", "localhost"),
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", VERSION),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    let Ok(message) = serde_json::from_slice::<Value>(body) else {
+        headers.insert("mcp-method", HeaderValue::from_static("tools/list"));
+        return headers;
+    };
+    let params = &message["params"];
+    let named = params["name"].as_str().or_else(|| params["uri"].as_str());
+    let arguments = &params["arguments"];
+    let count = arguments["count"].as_i64().map(|count| count.to_string());
+    for (name, text) in [
+        ("mcp-method", message["method"].as_str()),
+        ("mcp-name", named),
+        ("mcp-param-region", arguments["region"].as_str()),
+        ("mcp-param-count", count.as_deref()),
+    ] {
+        if let Some(value) = text.and_then(mirrored) {
+            headers.insert(name, value);
+        }
+    }
+    headers
+}
+
+fn mirrored(text: &str) -> Option<HeaderValue> {
+    use base64::Engine as _;
+    let plain = text.bytes().all(|byte| matches!(byte, b'!'..=b'~')) && !text.starts_with("=?");
+    if plain {
+        return HeaderValue::from_str(text).ok();
+    }
+    let encoded = base64::engine::general_purpose::STANDARD.encode(text);
+    HeaderValue::from_str(&format!("=?base64?{encoded}?=")).ok()
+}
+
+/// A request with a sound head.
+pub fn post(body: Vec<u8>) -> Request<Bytes> {
+    let headers = head_for(&body);
+    let mut request = Request::new(Bytes::from(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = "/mcp".parse().expect("a path");
+    *request.headers_mut() = headers;
+    request
+}
+
+/// The body of a request that lacks nothing.
+pub fn message(method: &str, mut params: Value) -> Vec<u8> {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": VERSION,
+        "io.modelcontextprotocol/clientCapabilities": {
+            "elicitation": { "form": {} }, "sampling": {}, "roots": {},
+        },
+    });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
+        .to_string()
+        .into_bytes()
+}
+
+/// Sends a request, and checks all that must hold of the answer to any.
+pub fn checked(server: &Server, request: Request<Bytes>) -> Answer {
+    let body = request.body().clone();
+    let health = request.uri().path() == "/healthz";
+    let answer = answer(server, request);
+    check(&body, health, &answer);
+    answer
+}
+
+type Members = BTreeMap<String, Box<RawValue>>;
+
+/// Panics unless `answer` is one well-formed answer to a request with this body.
+pub fn check(body: &[u8], health: bool, answer: &Answer) {
+    let Answer { status, headers, body: sent } = answer;
+    let content_type = headers.get("content-type").map(HeaderValue::as_bytes);
+    if health && status.is_success() {
+        assert_eq!(sent, br#"{"status":"ok"}"#);
+        return;
+    }
+    let readable = readable_id(body);
+    let id = readable.as_deref();
+    match (status.as_u16(), content_type) {
+        (202, None) => {
+            assert!(sent.is_empty(), "202 with a body");
+            assert!(id.is_none(), "a request was taken for a notification");
+        }
+        (200, Some(b"text/event-stream")) => check_events(sent, id),
+        (status, Some(b"application/json")) => {
+            let members = members(sent);
+            let code = check_response(&members);
+            let told = members.get("id").map(|id| id.get());
+            let allowed: &[i64] = match status {
+                200 => &[-32602, -32603],
+                400 => &[-32700, -32600, -32602, -32020, -32021, -32022],
+                403 | 405 | 413 | 415 | 431 => &[-32600],
+                404 => &[-32600, -32601],
+                406 => &[-32600],
+                _ => panic!("status {status} is not in the table"),
+            };
+            match code {
+                None => assert_eq!(status, 200, "a result"),
+                Some(code) => assert!(allowed.contains(&code), "{code} with {status}"),
+            }
+            // Whether the body was read before the refusal.
+            let head_alone = code == Some(-32600) && status != 400;
+            if status == 406 {
+                // Only listening is refused so late.
+                assert!(told.is_none() || told == id, "{told:?} for {id:?}");
+            } else if head_alone {
+                assert_eq!(told, None, "the body was not to be read");
+            } else {
+                assert_eq!(told, id, "the id");
+            }
+        }
+        other => panic!("an answer of no known form: {other:?}"),
+    }
+}
+
+fn members(json: &[u8]) -> Members {
+    serde_json::from_slice(json)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(json)))
+}
+
+/// Checks a JSON-RPC response; its code, if it is an error.
+fn check_response(members: &Members) -> Option<i64> {
+    for name in members.keys() {
+        assert!(["jsonrpc", "id", "result", "error"].contains(&name.as_str()), "{name}");
+    }
+    assert_eq!(members.get("jsonrpc").map(|version| version.get()), Some("\"2.0\""));
+    let value = |name: &str| {
+        members.get(name).map(|json| serde_json::from_str::<Value>(json.get()).expect("JSON"))
+    };
+    match (value("result"), value("error")) {
+        (Some(result), None) => {
+            let kind = result["resultType"].as_str();
+            assert!(matches!(kind, Some("complete" | "input_required")), "{result}");
+            assert!(members.contains_key("id"), "a result without an id");
+            None
+        }
+        (None, Some(error)) => {
+            assert!(error["message"].is_string(), "{error}");
+            let code = error["code"].as_i64().expect("a code");
+            let data = &error["data"];
+            match code {
+                -32021 => assert!(data["requiredCapabilities"].is_object(), "{error}"),
+                -32022 => {
+                    assert!(data["supported"].is_array() && data["requested"].is_string());
+                }
+                _ => {}
+            }
+            Some(code)
+        }
+        _ => panic!("not exactly one of result and error"),
+    }
+}
+
+/// Events of one message each; the last one, and it alone, is the response.
+fn check_events(stream: &[u8], id: Option<&str>) {
+    let text = std::str::from_utf8(stream).expect("UTF-8");
+    let events: Vec<&str> =
+        text.strip_suffix("\n\n").expect("the end of an event").split("\n\n").collect();
+    let mut ended = false;
+    for event in events {
+        if event.starts_with(':') {
+            continue;
+        }
+        assert!(!ended, "an event after the response");
+        let data = event.strip_prefix("event: message\ndata: ").expect("a message");
+        assert!(!data.contains(['\n', '\r']), "a message of several lines");
+        let members = members(data.as_bytes());
+        if members.contains_key("method") {
+            assert!(!members.contains_key("id"), "a request to the client");
+            assert_eq!(members.get("jsonrpc").map(|version| version.get()), Some("\"2.0\""));
+            continue;
+        }
+        let code = check_response(&members);
+        assert!(matches!(code, None | Some(-32602 | -32603 | -32021)), "{code:?} as an event");
+        assert_eq!(members.get("id").map(|id| id.get()), id, "the id");
+        ended = true;
+    }
+    assert!(ended, "no response");
+}
+
+/// The id of a body, where the requirements let it be read: one JSON object, each member once.
+fn readable_id(body: &[u8]) -> Option<String> {
+    struct Pairs(Vec<(String, Box<RawValue>)>);
+    impl<'de> Deserialize<'de> for Pairs {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct Visitor;
+            impl<'de> serde::de::Visitor<'de> for Visitor {
+                type Value = Pairs;
+
+                fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                    f.write_str("an object")
+                }
+
+                fn visit_map<A: serde::de::MapAccess<'de>>(
+                    self,
+                    mut map: A,
+                ) -> Result<Pairs, A::Error> {
+                    let mut pairs = Vec::new();
+                    while let Some(pair) = map.next_entry()? {
+                        pairs.push(pair);
+                    }
+                    Ok(Pairs(pairs))
+                }
+            }
+            deserializer.deserialize_map(Visitor)
+        }
+    }
+    let text = std::str::from_utf8(body).ok()?;
+    if nesting(text) > DEPTH {
+        return None;
+    }
+    let Pairs(pairs) = serde_json::from_str(text).ok()?;
+    let twice = |name: &str| pairs.iter().filter(|(other, _)| other == name).count() > 1;
+    if ["jsonrpc", "id", "method", "params", "result", "error"].into_iter().any(twice) {
+        return None;
+    }
+    let (_, id) = pairs.iter().find(|(name, _)| name == "id")?;
+    let id = id.get();
+    let digits = id.strip_prefix('-').unwrap_or(id);
+    let sound = serde_json::from_str::<String>(id).is_ok()
+        || digits.bytes().all(|byte| byte.is_ascii_digit());
+    sound.then(|| id.to_owned())
+}
+
+fn nesting(text: &str) -> usize {
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0_usize, 0, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'{' | b'[' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+/// A header from bytes, if they can be one.
+pub fn header(name: &[u8], value: &[u8]) -> Option<(HeaderName, HeaderValue)> {
+    Some((HeaderName::from_bytes(name).ok()?, HeaderValue::from_bytes(value).ok()?))
+}
