@@ -8,8 +8,9 @@
 #[allow(missing_docs, reason = "the names of its functions say what they state")]
 pub mod contract;
 mod server;
+mod tokens;
 
-pub use server::server;
+pub use {server::server, tokens::Tokens};
 
 /// Makes a `tokio` test of each part of the contract. `$client` is an async function that returns a
 /// [`mcp_edge_test::Client`] of [`server()`] on the platform under test.

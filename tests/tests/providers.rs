@@ -7,13 +7,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use http::{HeaderValue, request::Parts};
 use mcp_edge::{
-    Authenticator, BoxFuture, Challenge, Cx, DynamicPrompt, DynamicResource, DynamicTool, KeyRing,
-    Limits, NoArgs, Page, Platform, Principal, Provider, RawArgs, RequestError, ResourceUri,
-    Server, ToolError,
+    BoxFuture, Cx, DynamicPrompt, DynamicResource, DynamicTool, KeyRing, Limits, NoArgs, Page,
+    Principal, Provider, RawArgs, RequestError, ResourceUri, Server, ToolError,
 };
 use mcp_edge_test::Client;
+use mcp_edge_tests::Tokens;
 use serde_json::{Value, json};
 
 /// Tools by owner and name, in the order of their names.
@@ -126,25 +125,6 @@ impl Provider<DynamicResource> for Shelf {
     fn find<'a>(&'a self, caller: &'a Principal, key: &'a str) -> Found<'a, DynamicResource> {
         let name = key.strip_prefix("own://").unwrap_or_default();
         Box::pin(async move { self.has(caller, name).then(|| resource(name)).transpose() })
-    }
-}
-
-/// Takes the token for the subject.
-struct Tokens;
-
-impl Authenticator for Tokens {
-    fn authenticate<'a>(
-        &'a self,
-        parts: &'a Parts,
-        _: &'a dyn Platform,
-    ) -> BoxFuture<'a, Result<Arc<Principal>, Challenge>> {
-        Box::pin(async {
-            let token = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
-            match token.and_then(|token| token.strip_prefix("Bearer ")) {
-                Some(subject) => Ok(Arc::new(Principal::new(subject))),
-                None => Err(Challenge::unauthorized(HeaderValue::from_static("Bearer"))),
-            }
-        })
     }
 }
 

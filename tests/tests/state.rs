@@ -3,14 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "all of it is test code")]
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use http::{HeaderValue, request::Parts};
-use mcp_edge::{
-    Authenticator, BoxFuture, Challenge, Cx, KeyRing, Platform, Principal, Server, ServerBuilder,
-    ToolError,
-};
+use mcp_edge::{Cx, KeyRing, Server, ServerBuilder, ToolError};
 use mcp_edge_test::{Client, Reply};
+use mcp_edge_tests::Tokens;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -29,25 +26,6 @@ struct Yes {
 async fn ask(cx: Cx, args: Args) -> Result<String, ToolError> {
     let sure = cx.elicit::<Yes>("sure", format!("{}?", args.amount)).await.required()?;
     Ok(format!("{} {}{}", sure.yes, args.amount, args.note))
-}
-
-/// Takes the token for the subject.
-struct Tokens;
-
-impl Authenticator for Tokens {
-    fn authenticate<'a>(
-        &'a self,
-        parts: &'a Parts,
-        _: &'a dyn Platform,
-    ) -> BoxFuture<'a, Result<Arc<Principal>, Challenge>> {
-        Box::pin(async {
-            let token = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
-            match token.and_then(|token| token.strip_prefix("Bearer ")) {
-                Some(subject) => Ok(Arc::new(Principal::new(subject))),
-                None => Err(Challenge::unauthorized(HeaderValue::from_static("Bearer"))),
-            }
-        })
-    }
 }
 
 fn builder() -> ServerBuilder {

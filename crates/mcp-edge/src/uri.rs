@@ -229,7 +229,7 @@ fn split_literal(text: &str) -> (&str, &str) {
     text.split_at(text.find('{').unwrap_or(text.len()))
 }
 
-fn percent_decode(text: &str) -> Option<String> {
+pub(crate) fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = text.bytes();
     let mut out = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {

@@ -9,9 +9,10 @@ use super::{
     assertion::{ARRAY, Assertion, End, Kind, OBJECT, STRING, Types},
     number::{self, Divisor},
     pattern::Pattern,
-    reference::{percent_decode, push_token, resolve, split_fragment},
+    reference::{push_token, resolve, split_fragment},
     report,
 };
+use crate::uri::percent_decode;
 
 pub(super) fn compile(document: &Value) -> Result<Schema, String> {
     let mut compiler = Compiler {

@@ -77,20 +77,6 @@ fn without_dots(path: &str) -> String {
     kept.join("/")
 }
 
-/// Decodes the fragment of a reference. None for what is no UTF-8.
-pub(super) fn percent_decode(text: &str) -> Option<String> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let mut bytes = text.bytes();
-    let mut out = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'%' => u8::try_from(digit(bytes.next()?)? << 4 | digit(bytes.next()?)?).ok()?,
-            other => other,
-        });
-    }
-    String::from_utf8(out).ok()
-}
-
 /// Adds a token to a JSON pointer.
 pub(super) fn push_token(pointer: &mut String, token: &str) {
     pointer.push('/');
