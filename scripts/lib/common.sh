@@ -1,4 +1,4 @@
-# Sourced by every script: where things are, how to speak, how to install a Debian package.
+# Sourced by every script: where things are, how to speak, how to install packages.
 # shellcheck shell=bash
 
 # shellcheck disable=SC2034 # for the scripts
@@ -34,4 +34,20 @@ apt_install() {
   as_root+=(env DEBIAN_FRONTEND=noninteractive apt-get -qq)
   "${as_root[@]}" update >&2 || say "apt-get update failed; going on with the lists at hand"
   "${as_root[@]}" install -y --no-install-recommends "$@" >/dev/null || die "apt-get install failed: $*"
+}
+
+# Installs what a folder's lock file names; does nothing when that is there already.
+# usage: npm_install FROM TO WHAT
+npm_install() {
+  local from=$1 to=$2 what=$3
+  if grep -q '"resolved"' "$from/package-lock.json"; then
+    die "$from/package-lock.json names a registry; make it again with omit-lockfile-registry-resolved=true"
+  fi
+  cmp -s "$from/package-lock.json" "$to/.installed" && return
+  have npm || apt_install npm
+  say "npm ci: $what"
+  mkdir -p "$to"
+  cp "$from"/{package.json,package-lock.json,.npmrc} "$to/"
+  (cd "$to" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2) || die "npm ci failed in $to"
+  cp "$from/package-lock.json" "$to/.installed"
 }

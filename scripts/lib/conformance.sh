@@ -3,20 +3,8 @@
 
 suite=$tools/conformance/node_modules/@modelcontextprotocol/conformance
 
-# Installs what the lock file names; does nothing when that is there already.
 conformance_install() {
-  local lock=$root/tests/conformance/package-lock.json stamp=$tools/conformance/.installed
-  if grep -q '"resolved"' "$lock"; then
-    die "$lock names a registry; make it again with omit-lockfile-registry-resolved=true"
-  fi
-  cmp -s "$lock" "$stamp" && return
-  have npm || apt_install npm
-  say "npm ci: the conformance suite and Node 22"
-  mkdir -p "$tools/conformance"
-  cp "$root"/tests/conformance/{package.json,package-lock.json,.npmrc} "$tools/conformance/"
-  (cd "$tools/conformance" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2) ||
-    die "npm ci failed in $tools/conformance"
-  cp "$lock" "$stamp"
+  npm_install "$root/tests/conformance" "$tools/conformance" 'the conformance suite and Node 22'
 }
 
 # Runs the pinned Node, or the machine's own where npm had none for this platform.

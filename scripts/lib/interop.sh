@@ -9,22 +9,8 @@ interop_rmcp=${CARGO_TARGET_DIR:-$root/target}/debug/mcp-edge-interop-rmcp
 # Installs what the TypeScript and the Python client need; does nothing when that is there already.
 interop_install() {
   conformance_install
-  interop_install_typescript
+  npm_install "$interop/typescript" "$interop_tools/typescript" 'the TypeScript client'
   interop_install_python
-}
-
-interop_install_typescript() {
-  local from=$interop/typescript to=$interop_tools/typescript
-  if grep -q '"resolved"' "$from/package-lock.json"; then
-    die "$from/package-lock.json names a registry; make it again with omit-lockfile-registry-resolved=true"
-  fi
-  cmp -s "$from/package-lock.json" "$to/.installed" && return
-  have npm || apt_install npm
-  say "npm ci: the TypeScript client"
-  mkdir -p "$to"
-  cp "$from"/{package.json,package-lock.json,.npmrc} "$to/"
-  (cd "$to" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2) || die "npm ci failed in $to"
-  cp "$from/package-lock.json" "$to/.installed"
 }
 
 interop_install_python() {
