@@ -105,19 +105,18 @@ impl Admission<'_> {
         }
         let (policy, name) = (&tool.policy, &tool.name);
         let target = Target { method: "tools/call", name, arguments, policy, may_ask: true };
-        let call = match self.begin(incoming, &target).await? {
-            Begin::Run(call) => call,
-            Begin::GivenBack(response) => return Ok(response),
-        };
-        observation.begin_call(&call.name, call.trace.as_deref());
-        // TOOL-10: absent is `{}`.
-        let arguments = arguments.unwrap_or("{}");
-        let invoked = match tool.input.as_ref().map_or(Ok(()), |s| s.validate_json(arguments)) {
-            Ok(()) => tool.handler.invoke(Cx::new(Arc::clone(&call)), arguments),
-            Err(violations) => Invoked::Answered(Ok(Output::Tool(invalid_arguments(&violations)))),
-        };
-        let kind = execution::Kind::Tool { output: tool.output.clone() };
-        self.run(incoming, &target, Started { call, invoked, observation }, kind).await
+        self.start(incoming, &target, observation, |call| {
+            // TOOL-10: absent is `{}`.
+            let arguments = arguments.unwrap_or("{}");
+            let invoked = match tool.input.as_ref().map_or(Ok(()), |s| s.validate_json(arguments)) {
+                Ok(()) => tool.handler.invoke(Cx::new(Arc::clone(call)), arguments),
+                Err(violations) => {
+                    Invoked::Answered(Ok(Output::Tool(invalid_arguments(&violations))))
+                }
+            };
+            (invoked, execution::Kind::Tool { output: tool.output.clone() })
+        })
+        .await
     }
 
     pub(crate) async fn get_prompt(
@@ -143,14 +142,11 @@ impl Admission<'_> {
         }
         let (policy, name) = (&prompt.policy, &prompt.name);
         let target = Target { method: "prompts/get", name, arguments, policy, may_ask: true };
-        let call = match self.begin(incoming, &target).await? {
-            Begin::Run(call) => call,
-            Begin::GivenBack(response) => return Ok(response),
-        };
-        observation.begin_call(&call.name, call.trace.as_deref());
-        let invoked = prompt.handler.invoke(Cx::new(Arc::clone(&call)), values);
-        let kind = execution::Kind::Other;
-        self.run(incoming, &target, Started { call, invoked, observation }, kind).await
+        self.start(incoming, &target, observation, |call| {
+            let invoked = prompt.handler.invoke(Cx::new(Arc::clone(call)), values);
+            (invoked, execution::Kind::Other)
+        })
+        .await
     }
 
     pub(crate) async fn read_resource(
@@ -176,18 +172,15 @@ impl Admission<'_> {
         let (policy, name) = (&resource.policy, &Arc::from(uri));
         let target =
             Target { method: "resources/read", name, arguments: None, policy, may_ask: true };
-        let call = match self.begin(incoming, &target).await? {
-            Begin::Run(call) => call,
-            Begin::GivenBack(response) => return Ok(response),
-        };
-        let location = Location { uri, variables };
-        observation.begin_call(&call.name, call.trace.as_deref());
-        let invoked = resource.handler.invoke(Cx::new(Arc::clone(&call)), location);
-        // MRTR-26: what was read with the help of answers is nobody else's.
-        let retried = call.engine().round() > 0;
-        let cache = if retried { Default::default() } else { resource.cache };
-        let kind = execution::Kind::Read { mime_type: resource.mime_type.clone(), cache };
-        self.run(incoming, &target, Started { call, invoked, observation }, kind).await
+        self.start(incoming, &target, observation, |call| {
+            let location = Location { uri, variables };
+            let invoked = resource.handler.invoke(Cx::new(Arc::clone(call)), location);
+            // MRTR-26: what was read with the help of answers is nobody else's.
+            let retried = call.engine().round() > 0;
+            let cache = if retried { Default::default() } else { resource.cache };
+            (invoked, execution::Kind::Read { mime_type: resource.mime_type.clone(), cache })
+        })
+        .await
     }
 
     pub(crate) async fn complete(
@@ -223,16 +216,17 @@ impl Admission<'_> {
         };
         let engine = Engine::first(policy.version, self.platform.now());
         let call = self.call(incoming, &target, incoming.level()?, engine);
-        observation.begin_call(&call.name, call.trace.as_deref());
-        let invoked = match completers.get(&argument.name) {
-            Some(completer) => {
-                let request = CompletionRequest::new(argument.value, context.arguments);
-                completer.invoke(Cx::new(Arc::clone(&call)), request)
-            }
-            None => Invoked::Answered(Ok(Output::Completion(Completion::default()))),
-        };
-        let kind = execution::Kind::Other;
-        self.run(incoming, &target, Started { call, invoked, observation }, kind).await
+        self.run(incoming, &target, observation, call, |call| {
+            let invoked = match completers.get(&argument.name) {
+                Some(completer) => {
+                    let request = CompletionRequest::new(argument.value, context.arguments);
+                    completer.invoke(Cx::new(Arc::clone(call)), request)
+                }
+                None => Invoked::Answered(Ok(Output::Completion(Completion::default()))),
+            };
+            (invoked, execution::Kind::Other)
+        })
+        .await
     }
 
     async fn find<T: 'static>(
@@ -282,6 +276,20 @@ impl Admission<'_> {
                 Err(Rejection::params("params.argument.name is not an argument of it"))
             }
             Some((true, completers)) => Ok(completers),
+        }
+    }
+
+    /// Takes a call up or begins it, and runs it to its answer.
+    async fn start(
+        &self,
+        incoming: &Incoming<'_>,
+        target: &Target<'_>,
+        observation: &mut Observation,
+        invoke: impl FnOnce(&Arc<Call>) -> (Invoked, execution::Kind),
+    ) -> Result<Response<Body>, Rejection> {
+        match self.begin(incoming, target).await? {
+            Begin::Run(call) => self.run(incoming, target, observation, call, invoke).await,
+            Begin::GivenBack(response) => Ok(response),
         }
     }
 
@@ -402,10 +410,12 @@ impl Admission<'_> {
         &self,
         incoming: &Incoming<'_>,
         target: &Target<'_>,
-        started: Started<'_>,
-        kind: execution::Kind,
+        observation: &mut Observation,
+        call: Arc<Call>,
+        invoke: impl FnOnce(&Arc<Call>) -> (Invoked, execution::Kind),
     ) -> Result<Response<Body>, Rejection> {
-        let Started { call, invoked, observation } = started;
+        observation.begin_call(&call.name, call.trace.as_deref());
+        let (invoked, kind) = invoke(&call);
         let part = |json: &str| incoming.body.slice_ref(json.as_bytes());
         let timeout = target.policy.timeout;
         let execution = Execution {
@@ -428,13 +438,6 @@ impl Admission<'_> {
 /// What the model reads about arguments that are not what the tool takes (TOOL-15).
 fn invalid_arguments(violations: &[schema::Violation]) -> ToolResult {
     ToolResult::error(format!("Invalid arguments:\n{}", schema::lines(violations)))
-}
-
-/// A call whose handler was invoked.
-struct Started<'r> {
-    call: Arc<Call>,
-    invoked: Invoked,
-    observation: &'r mut Observation,
 }
 
 /// What a completion is for (COMP-02).
