@@ -163,6 +163,25 @@ async fn sub_15_listen_streams_are_counted_and_given_back() {
     client.listen(filter).await.unwrap();
 }
 
+#[tokio::test]
+async fn sub_15_what_a_listen_stream_keeps_is_bounded() {
+    let client = Client::in_process(&server(|limits| limits.listen_bytes = 1000));
+    let filter = |uri: &str| json!({ "resourceSubscriptions": [format!("test://{uri}")] });
+    client.listen(filter("short")).await.unwrap();
+    let long = "x".repeat(1000);
+    for (id, uri) in [("short", &*long), (&*long, "short")] {
+        let params = json!({ "notifications": filter(uri) });
+        let mut request = client.request("subscriptions/listen", params);
+        let mut body: Value = serde_json::from_slice(request.body()).unwrap();
+        body["id"] = json!(id);
+        *request.body_mut() = Bytes::from(body.to_string());
+        let refused = client.raw(request).await.unwrap().json().await.unwrap();
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains("params.notifications") && message.contains("1000"), "{message}");
+    }
+}
+
 #[test]
 fn rounds_hold_nothing_here() {
     let _one = ONE_AT_A_TIME.lock().unwrap();

@@ -164,6 +164,22 @@ async fn a_request_is_one_line_with_method_name_outcome_duration_and_trace() {
 }
 
 #[tokio::test]
+async fn a_method_that_the_client_made_up_is_cut_before_it_is_logged() {
+    let (server, _) = server();
+    let client = Client::in_process(&server);
+    let lines = logged(async {
+        let mut request = client.request("tools/list", json!({}));
+        let mut body: Value = serde_json::from_slice(request.body()).unwrap();
+        body["method"] = json!(format!("a{}", "é".repeat(1000)));
+        *request.body_mut() = body.to_string().into();
+        client.raw(request).await.unwrap();
+    })
+    .await;
+    assert_eq!(lines[0]["spans"][0]["method"], json!(format!("a{}", "é".repeat(31))));
+    assert!(lines[0].to_string().len() < 1000, "{lines:?}");
+}
+
+#[tokio::test]
 async fn log_08_no_secret_argument_or_answer_is_in_a_log_at_info() {
     let (server, _) = server();
     let client = Client::in_process(&server).bearer("secret-token");

@@ -41,6 +41,9 @@ pub struct Limits {
     pub listeners: usize,
     /// Most URIs in the filter of a listen stream; more is `-32602` (SUB-15). Default 256.
     pub listen_uris: usize,
+    /// Most bytes of the id and the filter of a listen stream, which are kept as long as it is open;
+    /// more is `-32602` (SUB-15). Default 64 KiB.
+    pub listen_bytes: usize,
     /// Most entries of one page of a list. Default 1,000.
     pub page_size: usize,
 }
@@ -64,6 +67,7 @@ impl Default for Limits {
             listen: Duration::from_secs(3600),
             listeners: 10_000,
             listen_uris: 256,
+            listen_bytes: 64 << 10,
             page_size: 1000,
         }
     }

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use http::Response;
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::{
     body::Body,
@@ -71,6 +71,11 @@ pub(crate) async fn listen(
         let text = format!("params.notifications.resourceSubscriptions has more than {limit} URIs");
         return Err(Rejection::params(text));
     }
+    let limit = server.limits().listen_bytes;
+    if id.len() + notifications.map_or(0, str::len) > limit {
+        let text = format!("the id and params.notifications have more than {limit} bytes");
+        return Err(Rejection::params(text));
+    }
     let place = Place::take(server).ok_or(Rejection::TooManyListeners)?;
     let honoured = honoured(server, platform.as_ref(), principal, asked).await;
     let feed = match topics(&honoured, principal) {
@@ -81,9 +86,10 @@ pub(crate) async fn listen(
             None => None,
         },
     };
-    let mut first = Vec::new();
-    respond::push_event(&mut first, &acknowledgement(id, &honoured));
     let end = final_message(server, id);
+    let id = RawValue::from_string(id.to_owned()).map_err(Rejection::internal)?;
+    let mut first = Vec::new();
+    acknowledge(&mut first, &id, &honoured);
     if !platform.can_stream() {
         respond::push_event(&mut first, &end);
         return Ok(respond::event_stream(Body::full(first)));
@@ -93,7 +99,7 @@ pub(crate) async fn listen(
         first: Some(first),
         feed,
         end: Some(end),
-        id: id.to_owned(),
+        id,
         over: [platform.sleep(life), platform.drained()],
         keep_alive: None,
         server: server.clone(),
@@ -153,12 +159,47 @@ fn topics(filter: &Filter, principal: &Principal) -> Topics {
     topics
 }
 
-/// The first message (SUB-03).
-fn acknowledgement(id: &str, honoured: &Filter) -> Vec<u8> {
-    // The filter is plain data, so writing it cannot fail.
-    let filter = serde_json::to_value(honoured).unwrap_or_default();
-    let params = json!({ "notifications": filter });
-    notification("notifications/subscriptions/acknowledged", id, params)
+/// Appends the first message (SUB-03).
+fn acknowledge(out: &mut Vec<u8>, id: &RawValue, honoured: &Filter) {
+    let params = Params { notifications: Some(honoured), ..Params::new(id) };
+    respond::push_notification(out, "notifications/subscriptions/acknowledged", &params);
+}
+
+fn push_change(out: &mut Vec<u8>, id: &RawValue, change: &Change) {
+    let params = Params::new(id);
+    let (method, params) = match change {
+        Change::Tools => ("notifications/tools/list_changed", params),
+        Change::Prompts => ("notifications/prompts/list_changed", params),
+        Change::Resources => ("notifications/resources/list_changed", params),
+        Change::Resource(uri) => {
+            ("notifications/resources/updated", Params { uri: Some(uri), ..params })
+        }
+    };
+    respond::push_notification(out, method, &params);
+}
+
+/// What the notifications of a stream have, of which each one carries the id of the listen request,
+/// as it was written (SUB-06).
+#[derive(Serialize)]
+struct Params<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notifications: Option<&'a Filter>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<&'a str>,
+    #[serde(rename = "_meta")]
+    meta: Meta<'a>,
+}
+
+#[derive(Serialize)]
+struct Meta<'a> {
+    #[serde(rename = "io.modelcontextprotocol/subscriptionId")]
+    subscription_id: &'a RawValue,
+}
+
+impl<'a> Params<'a> {
+    fn new(subscription_id: &'a RawValue) -> Self {
+        Self { notifications: None, uri: None, meta: Meta { subscription_id } }
+    }
 }
 
 /// The response that ends the stream (SUB-08).
@@ -170,33 +211,14 @@ fn final_message(server: &Server, id: &str) -> Vec<u8> {
     respond::envelope(Some(id), "result", result.as_bytes())
 }
 
-fn change_message(id: &str, change: Change) -> Vec<u8> {
-    let (method, params) = match change {
-        Change::Tools => ("notifications/tools/list_changed", json!({})),
-        Change::Prompts => ("notifications/prompts/list_changed", json!({})),
-        Change::Resources => ("notifications/resources/list_changed", json!({})),
-        Change::Resource(uri) => ("notifications/resources/updated", json!({ "uri": uri })),
-    };
-    notification(method, id, params)
-}
-
-/// A notification of this stream: each carries the id of the listen request, as it was written
-/// (SUB-06).
-fn notification(method: &str, id: &str, mut params: serde_json::Value) -> Vec<u8> {
-    if let (Some(members), Ok(id)) = (params.as_object_mut(), serde_json::from_str(id)) {
-        let id: serde_json::Value = id;
-        members.insert("_meta".to_owned(), json!({ SUBSCRIPTION_ID: id }));
-    }
-    json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string().into_bytes()
-}
-
 /// An open listen stream.
 struct Listening {
     first: Option<Vec<u8>>,
     feed: Option<BoxStream<'static, Change>>,
     /// Gone once it is sent.
     end: Option<Vec<u8>>,
-    id: String,
+    /// JSON, as it was written.
+    id: Box<RawValue>,
     /// Either ends the stream gracefully.
     over: [BoxFuture<'static, ()>; 2],
     keep_alive: Option<BoxFuture<'static, ()>>,
@@ -240,7 +262,7 @@ impl Stream for Listening {
                 match feed.as_mut().poll_next(cx) {
                     Poll::Pending => break,
                     Poll::Ready(Some(change)) => {
-                        respond::push_event(&mut out, &change_message(&this.id, change));
+                        push_change(&mut out, &this.id, &change);
                     }
                     // A feed that ends is lost: the client listens again and re-lists (SUB-10).
                     Poll::Ready(None) => {

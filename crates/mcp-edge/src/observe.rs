@@ -158,9 +158,10 @@ impl Observation {
         if server.definition().hooks.is_empty() && !tracing::enabled!(Level::INFO) {
             return Self(None);
         }
+        let method = &method[..method.floor_char_boundary(64)];
         let span = tracing::info_span!(
             "request",
-            method = %method.get(..64).unwrap_or(method),
+            method = %method,
             name = tracing::field::Empty,
             trace_id = tracing::field::Empty,
             parent_id = tracing::field::Empty,

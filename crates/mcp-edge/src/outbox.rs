@@ -95,7 +95,8 @@ impl Outbox {
             logger: &'a str,
             data: &'a Value,
         }
-        waiting.push("notifications/message", &Params { level, logger, data });
+        let params = Params { level, logger, data };
+        respond::push_notification(&mut waiting.events, "notifications/message", &params);
         self.wake();
     }
 
@@ -129,7 +130,7 @@ impl Outbox {
         if let Ok(progress_token) = serde_json::from_slice(token) {
             let (progress, total) = (number(held.progress), held.total.map(number));
             let params = Params { progress_token, progress, total, message: &held.message };
-            waiting.push("notifications/progress", &params);
+            respond::push_notification(&mut waiting.events, "notifications/progress", &params);
         }
         waiting.last_sent = Some(now);
     }
@@ -156,21 +157,6 @@ impl Outbox {
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
-        }
-    }
-}
-
-impl Waiting {
-    fn push(&mut self, method: &str, params: &impl Serialize) {
-        #[derive(Serialize)]
-        struct Notification<'a, P> {
-            jsonrpc: &'a str,
-            method: &'a str,
-            params: &'a P,
-        }
-        match serde_json::to_vec(&Notification { jsonrpc: "2.0", method, params }) {
-            Ok(message) => respond::push_event(&mut self.events, &message),
-            Err(error) => tracing::warn!("a notification was dropped: {error}"),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use serde::Serialize;
 
 use crate::body::Body;
 
@@ -64,6 +65,20 @@ pub(crate) fn push_event(out: &mut Vec<u8>, message: &[u8]) {
     out.extend_from_slice(b"event: message\ndata: ");
     out.extend_from_slice(message);
     out.extend_from_slice(b"\n\n");
+}
+
+/// Appends one SSE event that holds a notification.
+pub(crate) fn push_notification(out: &mut Vec<u8>, method: &str, params: &impl Serialize) {
+    #[derive(Serialize)]
+    struct Notification<'a, P> {
+        jsonrpc: &'a str,
+        method: &'a str,
+        params: &'a P,
+    }
+    match serde_json::to_vec(&Notification { jsonrpc: "2.0", method, params }) {
+        Ok(message) => push_event(out, &message),
+        Err(error) => tracing::warn!("a notification was dropped: {error}"),
+    }
 }
 
 /// A comment line that keeps a quiet stream open (SSE-06).

@@ -49,6 +49,25 @@ async fn sub_06_messages_carry_the_id_as_it_was_written() {
 }
 
 #[tokio::test]
+async fn sub_06_ids_that_no_number_type_holds_stay_as_they_were_written() {
+    for id in ["123456789012345678901234567890", "-0", &"7".repeat(400), r#""\u0061""#] {
+        let server = server();
+        let client = Client::in_process(&server);
+        let request = client.request("subscriptions/listen", json!({ "notifications": tools() }));
+        let mut request = edit(request, |body| body["id"] = json!("ID"));
+        let body = String::from_utf8(request.body().to_vec()).unwrap().replace("\"ID\"", id);
+        *request.body_mut() = body.into();
+        let mut response = client.raw(request).await.unwrap();
+        let tag = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{id}}}"#);
+        let acknowledged = response.next_event().await.unwrap().unwrap().data;
+        assert!(acknowledged.contains(&tag), "{acknowledged}");
+        server.publisher().publish(Change::Tools).await.unwrap();
+        let news = response.next_event().await.unwrap().unwrap().data;
+        assert!(news.contains(&tag), "{news}");
+    }
+}
+
+#[tokio::test]
 async fn sub_08_a_stream_that_the_server_ends_has_a_result() {
     let platform = TestPlatform::new();
     let draining = platform.draining();
