@@ -47,8 +47,8 @@ pub(crate) struct Mirrored<'a> {
 /// A header that may occur once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Slot<'a> {
-    value: Option<&'a HeaderValue>,
-    repeated: bool,
+    pub(crate) value: Option<&'a HeaderValue>,
+    pub(crate) repeated: bool,
 }
 
 impl<'a> Slot<'a> {

@@ -27,7 +27,7 @@ use crate::{
     provider::{DynamicPrompt, DynamicResource, DynamicTool, Provider, Providers},
     seal::Sealer,
     server::{
-        Definition, PromptEntry, ResourceEntry, Server, Services, TemplateEntry, ToolEntry,
+        Definition, Offers, PromptEntry, ResourceEntry, Server, Services, TemplateEntry, ToolEntry,
         end_result,
     },
     target::{DynAny, MaybeSend, MaybeSync},
@@ -489,25 +489,26 @@ impl ServerBuilder {
         let server_info = server_info(&self.implementation, self.server_info);
         let mut complete_end = Vec::new();
         end_result(&mut complete_end, "complete", &server_info, None);
-        let offers = self.more.offers();
         // CACHE-09: a list that depends on who asks is nobody else's.
         let hints = |list, varies| {
             let hints = self.cache.get(&list).copied().unwrap_or_default();
             if varies { CacheHints::private(hints.ttl) } else { hints }
         };
         let size = self.limits.page_size.max(1);
-        let offered = [
-            offers.tools || !self.tools.is_empty(),
-            offers.prompts || !self.prompts.is_empty(),
-            offers.resources || !self.resources.is_empty() || !self.templates.is_empty(),
-        ];
-        let completions = self.prompts.iter().any(|(.., entry)| !entry.completers.is_empty())
-            || self.templates.iter().any(|(.., entry)| !entry.completers.is_empty());
+        let more = &self.more;
+        let resources = !self.resources.is_empty() || !self.templates.is_empty();
+        let offers = Offers {
+            tools: more.tools.is_some() || !self.tools.is_empty(),
+            prompts: more.prompts.is_some() || !self.prompts.is_empty(),
+            resources: more.resources.is_some() || resources,
+            completions: self.prompts.iter().any(|(.., entry)| !entry.completers.is_empty())
+                || self.templates.iter().any(|(.., entry)| !entry.completers.is_empty()),
+        };
         let discover = [false, true].map(|live| {
             let mut result = json!({
                 "supportedVersions": MODERN_VERSIONS,
                 "capabilities": capabilities(
-                    offered, completions, self.logging, &self.extensions, live,
+                    offers, self.logging, &self.extensions, live,
                 ),
             });
             if let (Some(text), Some(members)) = (&self.instructions, result.as_object_mut()) {
@@ -525,13 +526,18 @@ impl ServerBuilder {
             }));
         };
         let end = &complete_end;
-        let tools =
-            Catalogue::new(List::Tools, self.tools, hints(List::Tools, offers.tools), size, end)
-                .map_err(|names| refuse("tool", names));
+        let tools = Catalogue::new(
+            List::Tools,
+            self.tools,
+            hints(List::Tools, more.tools.is_some()),
+            size,
+            end,
+        )
+        .map_err(|names| refuse("tool", names));
         let prompts = Catalogue::new(
             List::Prompts,
             self.prompts,
-            hints(List::Prompts, offers.prompts),
+            hints(List::Prompts, more.prompts.is_some()),
             size,
             end,
         )
@@ -539,7 +545,7 @@ impl ServerBuilder {
         let resources = Catalogue::new(
             List::Resources,
             self.resources,
-            hints(List::Resources, offers.resources),
+            hints(List::Resources, more.resources.is_some()),
             size,
             end,
         )
@@ -576,7 +582,7 @@ impl ServerBuilder {
             prompts,
             resources,
             templates,
-            completions,
+            offers,
             discover,
             state: self.state,
             forms: RwLock::default(),
@@ -605,13 +611,7 @@ fn server_info(implementation: &Implementation, told: bool) -> String {
 }
 
 /// `ServerCapabilities` (DISC-06, DISC-07); `live` if listeners learn of changes (DISC-09).
-fn capabilities(
-    [tools, prompts, resources]: [bool; 3],
-    completions: bool,
-    logging: bool,
-    extensions: &JsonObject,
-    live: bool,
-) -> JsonObject {
+fn capabilities(offers: Offers, logging: bool, extensions: &JsonObject, live: bool) -> JsonObject {
     let mut all = JsonObject::new();
     let mut advertise = |name: &str, offered: bool, value: Value| {
         if offered {
@@ -619,11 +619,11 @@ fn capabilities(
         }
     };
     let list = if live { json!({ "listChanged": true }) } else { json!({}) };
-    advertise("tools", tools, list.clone());
-    advertise("prompts", prompts, list.clone());
+    advertise("tools", offers.tools, list.clone());
+    advertise("prompts", offers.prompts, list.clone());
     let resource = if live { json!({ "listChanged": true, "subscribe": true }) } else { list };
-    advertise("resources", resources, resource);
-    advertise("completions", completions, json!({}));
+    advertise("resources", offers.resources, resource);
+    advertise("completions", offers.completions, json!({}));
     advertise("logging", logging, json!({}));
     advertise("extensions", !extensions.is_empty(), Value::Object(extensions.clone()));
     all

@@ -5,7 +5,6 @@ use std::{
     collections::BTreeMap,
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 use bytes::Bytes;
@@ -17,7 +16,7 @@ use crate::{
     journal::engine::Engine,
     observe::TraceContext,
     outbox::Outbox,
-    platform::{Platform, Timestamp},
+    platform::{Platform, SETTLE_MARGIN, Timestamp, time_left},
     principal::Principal,
     protocol::{Completion, PromptResult, ResourceContents, ToolResult},
     server::Server,
@@ -68,10 +67,6 @@ impl Call {
         self.platform.as_ref()
     }
 
-    pub(crate) const fn may_ask(&self) -> bool {
-        self.may_ask
-    }
-
     /// The seed of this call's idempotency keys, drawn at its first use (rule I).
     pub(crate) fn run_id(&self) -> [u8; 16] {
         let mut engine = self.engine();
@@ -86,11 +81,8 @@ impl Call {
 
     /// How long a step may hold back a question beside it (rule B).
     pub(crate) fn settle_timer(&self) -> BoxFuture<'static, ()> {
-        let limit = self.server.limits().settle;
-        let left = self.deadline.map_or(limit, |deadline| {
-            (deadline - Duration::from_secs(2)).since(self.platform.now()).min(limit)
-        });
-        self.platform.sleep(left)
+        let platform = self.platform();
+        platform.sleep(time_left(platform, self.server.limits().settle, SETTLE_MARGIN))
     }
 }
 

@@ -176,10 +176,6 @@ impl<T> Catalogue<T> {
         self.index.get(key).map(|position| &self.entries[*position])
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter()
     }

@@ -11,7 +11,6 @@ use crate::{
     admission::{Admission, mismatch},
     body::Body,
     call::{Call, Capability, ClientCapabilities, Output},
-    canonical,
     cx::Cx,
     envelope::{Meta, Params},
     error::RequestError,
@@ -219,7 +218,8 @@ impl Admission<'_> {
         self.run(incoming, &target, observation, call, |call| {
             let invoked = match completers.get(&argument.name) {
                 Some(completer) => {
-                    let request = CompletionRequest::new(argument.value, context.arguments);
+                    let request =
+                        CompletionRequest { value: argument.value, arguments: context.arguments };
                     completer.invoke(Cx::new(Arc::clone(call)), request)
                 }
                 None => Invoked::Answered(Ok(Output::Completion(Completion::default()))),
@@ -353,14 +353,8 @@ impl Admission<'_> {
     }
 
     fn binding<'b>(&'b self, target: &Target<'b>) -> Result<Binding<'b>, Rejection> {
-        Ok(Binding {
-            purpose: "state",
-            principal: &self.principal,
-            method: target.method,
-            name: target.name.as_bytes(),
-            arguments: canonical::digest_json(target.arguments)
-                .map_err(|error| unreadable(&error))?,
-        })
+        Binding::state(&self.principal, target.method, target.name, target.arguments)
+            .map_err(|error| unreadable(&error))
     }
 
     fn call(

@@ -1,6 +1,7 @@
 //! Runs a call to its answer, and decides by what happens whether that is JSON or SSE.
 
 use std::{
+    mem,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -16,7 +17,6 @@ use serde_json::{Map, Value, value::RawValue};
 use crate::{
     body::Body,
     call::{Call, Capability, Outcome, Output},
-    canonical,
     catalogue::CacheHints,
     dispatch::bad_answer,
     error::RequestError,
@@ -27,10 +27,10 @@ use crate::{
         run::{End, Run},
     },
     observe::{CallOutcome, Observation, inside},
-    platform::time_left,
+    platform::{ANSWER_MARGIN, time_left},
     protocol::{Completion, PromptResult, ResourceContents, ToolResult},
     rejection::Rejection,
-    respond,
+    respond::{self, KeepAlive},
     schema::{self, Schema},
     server::Server,
     target::{BoxFuture, boxed, boxed_stream},
@@ -101,7 +101,12 @@ impl Execution {
         })
         .await;
         let Some(answer) = first else {
-            let stream = Events { call, reply: Some(reply_to), keep_alive: None, release: None };
+            let stream = Events {
+                call,
+                reply: Some(reply_to),
+                keep_alive: KeepAlive::default(),
+                release: None,
+            };
             return Ok(respond::event_stream(Body::stream(boxed_stream(stream))));
         };
         let events = {
@@ -249,14 +254,9 @@ async fn seal(
     questions: Vec<Question>,
 ) -> Sealed {
     let arguments = arguments.as_deref().map(std::str::from_utf8).transpose();
-    let digest = canonical::digest_json(arguments.map_err(Rejection::internal)?);
-    let binding = Binding {
-        purpose: "state",
-        principal: &call.principal,
-        method,
-        name: call.name.as_bytes(),
-        arguments: digest.map_err(Rejection::internal)?,
-    };
+    let arguments = arguments.map_err(Rejection::internal)?;
+    let binding = Binding::state(&call.principal, method, &call.name, arguments)
+        .map_err(Rejection::internal)?;
     let platform = call.platform();
     let ttl = call.server.limits().state_ttl;
     let state = State::new(journal, Default::default(), platform.now(), ttl);
@@ -304,7 +304,11 @@ impl Reply {
                     Poll::Pending => {
                         let limit = self.limit.get_or_insert_with(|| {
                             let platform = call.platform();
-                            platform.sleep(time_left(platform, self.execution.timeout))
+                            platform.sleep(time_left(
+                                platform,
+                                self.execution.timeout,
+                                ANSWER_MARGIN,
+                            ))
                         });
                         if limit.as_mut().poll(cx).is_pending() {
                             return Poll::Pending;
@@ -326,21 +330,17 @@ impl Reply {
     /// What follows the end of a run: a message, or `None` when it is being sealed.
     fn end(&mut self, end: End, call: &Arc<Call>) -> Result<Option<Vec<u8>>, Rejection> {
         // Suspending looks at what the handler still awaits, so it is dropped after that.
-        let next = match end {
-            End::Done(outcome) => Ok(Err(self.execution.complete(call, outcome))),
-            End::Suspended => self.execution.suspend(call).map(Ok),
+        let _handler = mem::replace(&mut self.stage, Stage::Ended);
+        match end {
+            End::Done(outcome) => self.execution.complete(call, outcome).map(Some),
+            End::Suspended => {
+                self.stage = Stage::Sealing(self.execution.suspend(call)?);
+                Ok(None)
+            }
             End::Fatal(fatal) => Err(refusal(call, fatal)),
             End::Panicked(text) => {
                 Err(Rejection::internal(format_args!("`{}` panicked: {text}", call.name)))
             }
-        };
-        self.stage = Stage::Ended;
-        match next? {
-            Ok(sealing) => {
-                self.stage = Stage::Sealing(sealing);
-                Ok(None)
-            }
-            Err(message) => message.map(Some),
         }
     }
 }
@@ -350,7 +350,7 @@ struct Events {
     call: Arc<Call>,
     /// Gone after the last message (SSE-04).
     reply: Option<Reply>,
-    keep_alive: Option<BoxFuture<'static, ()>>,
+    keep_alive: KeepAlive,
     /// Runs while progress is held back.
     release: Option<BoxFuture<'static, ()>>,
 }
@@ -388,17 +388,7 @@ impl Stream for Events {
         let out = outbox.take();
         outbox.wait(cx.waker());
         drop(outbox);
-        if !out.is_empty() {
-            this.keep_alive = None;
-            return Poll::Ready(Some(out.into()));
-        }
-        let interval = this.call.server.limits().keep_alive;
-        let timer = this.keep_alive.get_or_insert_with(|| platform.sleep(interval));
-        if timer.as_mut().poll(cx).is_ready() {
-            this.keep_alive = None;
-            return Poll::Ready(Some(Bytes::from_static(respond::KEEP_ALIVE)));
-        }
-        Poll::Pending
+        this.keep_alive.poll(cx, out, platform, this.call.server.limits().keep_alive).map(Some)
     }
 }
 

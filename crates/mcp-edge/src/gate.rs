@@ -5,11 +5,11 @@ use std::sync::Arc;
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 
 use crate::{
-    admission::{Admission, Mirrored},
+    admission::{Admission, Mirrored, Slot},
     body::Body,
     headers::{self, Accept},
     platform::Platform,
-    principal::Principal,
+    principal::{Challenge, Principal},
     rejection::Rejection,
     respond,
     server::Server,
@@ -32,62 +32,51 @@ pub(crate) async fn gate<'a>(
     parts: &'a Parts,
     platform: Arc<dyn Platform>,
 ) -> Result<Admission<'a>, Response<Body>> {
-    check(server, parts, Arc::clone(&platform)).await.map_err(|stop| match stop {
-        Stop::Refused(rejection) => rejection.into_response(None),
-        Stop::Health => health(&parts.method, platform.as_ref()),
-    })
-}
-
-/// Why a request goes no further than its head.
-enum Stop {
-    Refused(Rejection),
-    Health,
-}
-
-async fn check<'a>(
-    server: &'a Server,
-    parts: &'a Parts,
-    platform: Arc<dyn Platform>,
-) -> Result<Admission<'a>, Stop> {
-    let refuse = |rejection| Err(Stop::Refused(rejection));
+    let refuse = |rejection: Rejection| rejection.into_response(None);
     let definition = server.definition();
     let Some(head) = Head::read(parts, server) else {
-        return refuse(Rejection::HeadersTooLarge);
+        return Err(refuse(Rejection::HeadersTooLarge));
     };
     // HTTP/2 has the host in the URI.
-    let host = match (head.host, parts.uri.authority()) {
+    let host = match (head.host.value, parts.uri.authority()) {
         (Some(host), _) => host.as_bytes(),
         (None, Some(authority)) => authority.as_str().as_bytes(),
         (None, None) => b"",
     };
-    if head.repeated_host || !definition.hosts.allows(host) {
-        return refuse(Rejection::HostForbidden);
+    if head.host.repeated || !definition.hosts.allows(host) {
+        return Err(refuse(Rejection::HostForbidden));
     }
     let allowed = |origin: &HeaderValue| definition.origins.allows(origin.as_bytes());
-    if head.repeated_origin || head.origin.is_some_and(|origin| !allowed(origin)) {
-        return refuse(Rejection::OriginForbidden);
+    if head.origin.repeated || head.origin.value.is_some_and(|origin| !allowed(origin)) {
+        return Err(refuse(Rejection::OriginForbidden));
     }
     let path = parts.uri.path();
     if path == HEALTH && definition.endpoint != HEALTH {
-        return Err(Stop::Health);
+        return Err(health(&parts.method, platform.as_ref()));
     }
     if path != definition.endpoint {
-        return refuse(Rejection::NoSuchPath);
+        return Err(refuse(Rejection::NoSuchPath));
     }
     if parts.method != Method::POST {
-        return refuse(Rejection::MethodNotAllowed { allow: "POST" });
+        return Err(refuse(Rejection::MethodNotAllowed { allow: "POST" }));
     }
-    let principal = authenticate(server, parts, platform.as_ref()).await.map_err(Stop::Refused)?;
+    let principal = authenticate(server, parts, platform.as_ref())
+        .await
+        .map_err(|challenge| refuse(Rejection::Challenged(challenge)))?;
     if head.content_type.is_some_and(|content_type| !headers::is_json(content_type)) {
-        return refuse(Rejection::UnsupportedMediaType);
+        return Err(refuse(Rejection::UnsupportedMediaType));
     }
-    let accept = head.accept(parts);
+    let accept = if head.accept.repeated {
+        Accept::parse(parts.headers.get_all(header::ACCEPT).iter())
+    } else {
+        Accept::parse(head.accept.value.into_iter())
+    };
     if !accept.json && !accept.sse {
-        return refuse(Rejection::NotAcceptable);
+        return Err(refuse(Rejection::NotAcceptable));
     }
     let limit = definition.limits.body_bytes;
     if head.declared_length(limit).is_some_and(|length| length > limit) {
-        return refuse(Rejection::BodyTooLarge { limit });
+        return Err(refuse(Rejection::BodyTooLarge { limit }));
     }
     let Head { mirrored, traceparent, .. } = head;
     let headers = &parts.headers;
@@ -98,26 +87,21 @@ async fn authenticate(
     server: &Server,
     parts: &Parts,
     platform: &dyn Platform,
-) -> Result<Arc<Principal>, Rejection> {
+) -> Result<Arc<Principal>, Challenge> {
     match &server.definition().authenticator {
         None => Ok(Arc::clone(&server.definition().anonymous)),
-        Some(authenticator) => {
-            authenticator.authenticate(parts, platform).await.map_err(Rejection::Challenged)
-        }
+        Some(authenticator) => authenticator.authenticate(parts, platform).await,
     }
 }
 
 /// The header fields that the core reads, found in one walk.
 #[derive(Default)]
 struct Head<'a> {
-    host: Option<&'a HeaderValue>,
-    repeated_host: bool,
-    origin: Option<&'a HeaderValue>,
-    repeated_origin: bool,
+    host: Slot<'a>,
+    origin: Slot<'a>,
     content_type: Option<&'a HeaderValue>,
     content_length: Option<&'a HeaderValue>,
-    accept: Option<&'a HeaderValue>,
-    repeated_accept: bool,
+    accept: Slot<'a>,
     mirrored: Mirrored<'a>,
     traceparent: Option<&'a HeaderValue>,
 }
@@ -134,11 +118,11 @@ impl<'a> Head<'a> {
         for (name, value) in &parts.headers {
             size += name.as_str().len() + value.len();
             match name.as_str() {
-                "host" => head.repeated_host |= head.host.replace(value).is_some(),
-                "origin" => head.repeated_origin |= head.origin.replace(value).is_some(),
+                "host" => head.host.add(value),
+                "origin" => head.origin.add(value),
                 "content-type" => head.content_type = Some(value),
                 "content-length" => head.content_length = Some(value),
-                "accept" => head.repeated_accept |= head.accept.replace(value).is_some(),
+                "accept" => head.accept.add(value),
                 "mcp-protocol-version" => head.mirrored.version.add(value),
                 "mcp-method" => head.mirrored.method.add(value),
                 "mcp-name" => head.mirrored.name.add(value),
@@ -147,14 +131,6 @@ impl<'a> Head<'a> {
             }
         }
         (size <= limits.header_bytes).then_some(head)
-    }
-
-    fn accept(&self, parts: &Parts) -> Accept {
-        if self.repeated_accept {
-            Accept::parse(parts.headers.get_all(header::ACCEPT).iter())
-        } else {
-            Accept::parse(self.accept.into_iter())
-        }
     }
 
     /// The declared length; one that does not fit a number is larger than any limit.

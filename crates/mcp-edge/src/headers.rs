@@ -1,6 +1,6 @@
 //! Reading request headers: `Accept`, `Content-Type`, and the headers that mirror the body.
 
-use std::{borrow::Cow, fmt, str};
+use std::{borrow::Cow, str};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::HeaderValue;
@@ -127,17 +127,6 @@ pub(crate) enum BadHeader {
     /// The sentinel holds something other than strict base64 of UTF-8.
     Sentinel,
 }
-
-impl fmt::Display for BadHeader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Characters => "the value has characters outside visible ASCII, space and tab",
-            Self::Sentinel => "the value is marked as base64 and is not base64 of UTF-8",
-        })
-    }
-}
-
-impl std::error::Error for BadHeader {}
 
 /// What the ranges read so far say about one media type.
 #[derive(Clone, Copy, Default)]

@@ -18,11 +18,11 @@ use serde_json::value::RawValue;
 use crate::{
     body::Body,
     feed::{Change, Topics},
-    platform::{Platform, time_left},
+    platform::{ANSWER_MARGIN, Platform, time_left},
     principal::Principal,
     provider,
     rejection::Rejection,
-    respond,
+    respond::{self, KeepAlive},
     server::Server,
     target::{BoxFuture, BoxStream, boxed_stream},
     uri,
@@ -94,14 +94,14 @@ pub(crate) async fn listen(
         respond::push_event(&mut first, &end);
         return Ok(respond::event_stream(Body::full(first)));
     }
-    let life = time_left(platform.as_ref(), server.limits().listen);
+    let life = time_left(platform.as_ref(), server.limits().listen, ANSWER_MARGIN);
     let listening = Listening {
         first: Some(first),
         feed,
         end: Some(end),
         id,
         over: [platform.sleep(life), platform.drained()],
-        keep_alive: None,
+        keep_alive: KeepAlive::default(),
         server: server.clone(),
         platform,
         _place: place,
@@ -119,7 +119,7 @@ async fn honoured(
     if !server.has_change_feed() || !platform.can_stream() {
         return Filter::default();
     }
-    let offers = server.definition().offers();
+    let offers = &server.definition().offers;
     let keep = |asked: Option<bool>, served: bool| asked.filter(|asked| *asked && served);
     let mut uris = Vec::new();
     for uri in asked.resource_subscriptions.unwrap_or_default() {
@@ -221,7 +221,7 @@ struct Listening {
     id: Box<RawValue>,
     /// Either ends the stream gracefully.
     over: [BoxFuture<'static, ()>; 2],
-    keep_alive: Option<BoxFuture<'static, ()>>,
+    keep_alive: KeepAlive,
     server: Server,
     platform: Arc<dyn Platform>,
     _place: Place,
@@ -276,16 +276,7 @@ impl Stream for Listening {
         if over && let Some(end) = this.end.take() {
             respond::push_event(&mut out, &end);
         }
-        if !out.is_empty() {
-            this.keep_alive = None;
-            return Poll::Ready(Some(out.into()));
-        }
         let interval = this.server.limits().keep_alive;
-        let timer = this.keep_alive.get_or_insert_with(|| this.platform.sleep(interval));
-        if timer.as_mut().poll(cx).is_ready() {
-            this.keep_alive = None;
-            return Poll::Ready(Some(Bytes::from_static(respond::KEEP_ALIVE)));
-        }
-        Poll::Pending
+        this.keep_alive.poll(cx, out, this.platform.as_ref(), interval).map(Some)
     }
 }

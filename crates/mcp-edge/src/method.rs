@@ -39,7 +39,7 @@ impl Method {
 
     /// Whether its capability is advertised (ERR-07, DISC-08).
     pub(crate) fn is_served_by(self, server: &Server) -> bool {
-        let offers = server.definition().offers();
+        let offers = &server.definition().offers;
         match self {
             Self::Discover | Self::Listen => true,
             Self::CallTool | Self::List(List::Tools) => offers.tools,
@@ -47,7 +47,7 @@ impl Method {
             Self::ReadResource | Self::List(List::Resources | List::ResourceTemplates) => {
                 offers.resources
             }
-            Self::Complete => server.definition().completions,
+            Self::Complete => offers.completions,
         }
     }
 }

@@ -55,13 +55,16 @@ pub trait Platform: MaybeSend + MaybeSync + 'static {
 }
 
 /// How long before the platform's deadline an answer is on its way.
-const ANSWER_MARGIN: Duration = Duration::from_millis(250);
+pub(crate) const ANSWER_MARGIN: Duration = Duration::from_millis(250);
 
-/// How long a request that may take `limit` can go on, with the platform's deadline in sight.
-pub(crate) fn time_left(platform: &dyn Platform, limit: Duration) -> Duration {
+/// How long before the platform's deadline a round no longer waits for its steps.
+pub(crate) const SETTLE_MARGIN: Duration = Duration::from_secs(2);
+
+/// How long what may take `limit` can go on, to end a margin before the platform's deadline.
+pub(crate) fn time_left(platform: &dyn Platform, limit: Duration, margin: Duration) -> Duration {
     platform
         .deadline()
-        .map_or(limit, |deadline| (deadline - ANSWER_MARGIN).since(platform.now()).min(limit))
+        .map_or(limit, |deadline| (deadline - margin).since(platform.now()).min(limit))
 }
 
 /// Sends one HTTP request on behalf of the core, for example for the keys of a token issuer.

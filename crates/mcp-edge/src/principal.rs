@@ -102,7 +102,7 @@ pub struct Challenge {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChallengeKind {
+enum ChallengeKind {
     Unauthorized,
     Forbidden,
     Malformed,
@@ -135,7 +135,7 @@ impl Challenge {
         }
     }
 
-    pub(crate) fn into_header(self) -> Option<HeaderValue> {
-        self.www_authenticate
+    pub(crate) const fn header(&self) -> Option<&HeaderValue> {
+        self.www_authenticate.as_ref()
     }
 }

@@ -278,24 +278,6 @@ pub(crate) struct Providers {
     pub(crate) resources: Option<Arc<dyn Provider<DynamicResource>>>,
 }
 
-/// Which kinds are provided.
-#[derive(Clone, Copy)]
-pub(crate) struct Offers {
-    pub(crate) tools: bool,
-    pub(crate) prompts: bool,
-    pub(crate) resources: bool,
-}
-
-impl Providers {
-    pub(crate) fn offers(&self) -> Offers {
-        Offers {
-            tools: self.tools.is_some(),
-            prompts: self.prompts.is_some(),
-            resources: self.resources.is_some(),
-        }
-    }
-}
-
 /// Asks a provider, if there is one.
 ///
 /// # Errors

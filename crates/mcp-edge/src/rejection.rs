@@ -233,8 +233,8 @@ impl Rejection {
                 response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
             }
             Self::Challenged(challenge) => {
-                if let Some(value) = challenge.clone().into_header() {
-                    response.headers_mut().insert(header::WWW_AUTHENTICATE, value);
+                if let Some(value) = challenge.header() {
+                    response.headers_mut().insert(header::WWW_AUTHENTICATE, value.clone());
                 }
             }
             _ => {}

@@ -1,11 +1,16 @@
 //! How messages become bytes and responses.
 
-use std::sync::LazyLock;
+use std::{
+    sync::LazyLock,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde::Serialize;
 
-use crate::body::Body;
+use crate::{body::Body, platform::Platform, target::BoxFuture};
 
 /// One JSON-RPC reply: `payload` is the JSON of its `member` (`result` or `error`).
 pub(crate) fn envelope(id: Option<&str>, member: &str, payload: &[u8]) -> Vec<u8> {
@@ -81,5 +86,26 @@ pub(crate) fn push_notification(out: &mut Vec<u8>, method: &str, params: &impl S
     }
 }
 
-/// A comment line that keeps a quiet stream open (SSE-06).
-pub(crate) const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
+/// Keeps a quiet stream open by comment lines (SSE-06, SUB-12).
+#[derive(Default)]
+pub(crate) struct KeepAlive(Option<BoxFuture<'static, ()>>);
+
+impl KeepAlive {
+    /// The next piece of a stream that has `out` to send: that, or a comment when there was nothing
+    /// for an `interval`.
+    pub(crate) fn poll(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: Vec<u8>,
+        platform: &dyn Platform,
+        interval: Duration,
+    ) -> Poll<Bytes> {
+        if out.is_empty() {
+            let timer = self.0.get_or_insert_with(|| platform.sleep(interval));
+            ready!(timer.as_mut().poll(cx));
+        }
+        self.0 = None;
+        let comment = Bytes::from_static(b": keep-alive\n\n");
+        Poll::Ready(if out.is_empty() { comment } else { out.into() })
+    }
+}

@@ -20,7 +20,6 @@ use crate::{
     elicit_schema,
     feed::{ChangeFeed, Publisher},
     gate,
-    handler::CompletionRequest,
     invoke::{Invoke, Location},
     limits::Limits,
     names,
@@ -31,7 +30,7 @@ use crate::{
     platform::Platform,
     principal::{Authenticator, Principal},
     protocol::JsonObject,
-    provider::{Offers, Providers},
+    provider::Providers,
     schema::Schema,
     seal::Sealer,
     target::DynAny,
@@ -98,7 +97,7 @@ pub(crate) struct Definition {
     pub(crate) prompts: Catalogue<PromptEntry>,
     pub(crate) resources: Catalogue<ResourceEntry>,
     pub(crate) templates: Catalogue<TemplateEntry>,
-    pub(crate) completions: bool,
+    pub(crate) offers: Offers,
     /// The discover result, without and with news of changes (DISC-09).
     pub(crate) discover: [Vec<u8>; 2],
     pub(crate) state: HashMap<TypeId, Box<DynAny>>,
@@ -109,6 +108,15 @@ pub(crate) struct Definition {
     pub(crate) hooks: Vec<Arc<dyn CallHook>>,
     /// What depends on who asks.
     pub(crate) more: Providers,
+}
+
+/// Which kinds there are, defined or provided.
+#[derive(Clone, Copy)]
+pub(crate) struct Offers {
+    pub(crate) tools: bool,
+    pub(crate) prompts: bool,
+    pub(crate) resources: bool,
+    pub(crate) completions: bool,
 }
 
 pub(crate) struct ToolEntry {
@@ -143,19 +151,6 @@ pub(crate) struct TemplateEntry {
     pub(crate) template: UriTemplate,
     pub(crate) completers: Completers,
     pub(crate) read: ResourceEntry,
-}
-
-impl Definition {
-    /// Which kinds there are, defined or provided.
-    pub(crate) fn offers(&self) -> Offers {
-        let more = self.more.offers();
-        let resources = !self.resources.is_empty() || !self.templates.is_empty();
-        Offers {
-            tools: more.tools || !self.tools.is_empty(),
-            prompts: more.prompts || !self.prompts.is_empty(),
-            resources: more.resources || resources,
-        }
-    }
 }
 
 impl Server {
@@ -373,10 +368,4 @@ fn own_members(meta: &JsonObject) -> BTreeMap<&str, &Value> {
         !reserved
     });
     own
-}
-
-impl CompletionRequest {
-    pub(crate) const fn new(value: String, arguments: BTreeMap<String, String>) -> Self {
-        Self { value, arguments }
-    }
 }

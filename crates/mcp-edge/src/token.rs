@@ -31,7 +31,21 @@ pub(crate) struct Binding<'a> {
     pub(crate) arguments: [u8; 32],
 }
 
-impl Binding<'_> {
+impl<'a> Binding<'a> {
+    /// What the state of a call belongs to; `arguments` are JSON.
+    ///
+    /// # Errors
+    /// When the arguments have no canonical form.
+    pub(crate) fn state(
+        principal: &'a Principal,
+        method: &'a str,
+        name: &'a str,
+        arguments: Option<&str>,
+    ) -> Result<Self, serde_json::Error> {
+        let arguments = canonical::digest_json(arguments)?;
+        Ok(Self { purpose: "state", principal, method, name: name.as_bytes(), arguments })
+    }
+
     fn context(&self, audience: &str) -> [u8; 32] {
         let principal = self.principal;
         let option = |text: &Option<String>| match text {
@@ -113,9 +127,6 @@ impl State {
             tracing::warn!(method = binding.method, "a requestState was refused: {reason}");
             Rejection::InvalidState
         };
-        if token.len() > server.limits().journal_bytes {
-            return Err(refuse(&"it is larger than any that was given out"));
-        }
         let payload = open(server, token, binding).await.map_err(|reason| refuse(&reason))?;
         let state: Self = serde_json::from_slice(&payload).map_err(|error| refuse(&error))?;
         if platform.now().as_millis() >= state.expires_at {
@@ -128,14 +139,24 @@ impl State {
 /// Seals the key at which a list goes on (PAGE-05).
 ///
 /// # Errors
-/// When it cannot be sealed.
+/// When it cannot be sealed, or would be longer than what is opened again.
 pub(crate) async fn seal_cursor(
     last: &str,
     server: &Server,
     platform: &dyn Platform,
     binding: Binding<'_>,
 ) -> Result<String, Rejection> {
-    seal(server, platform, binding, last.as_bytes()).await
+    let cursor = seal(server, platform, binding, last.as_bytes()).await?;
+    let limit = server.limits().journal_bytes;
+    if cursor.len() > limit {
+        return Err(Rejection::internal(format_args!(
+            "a cursor of `{}` takes {} bytes, more than the {limit} of Limits::journal_bytes; \
+             make Page::next shorter",
+            binding.method,
+            cursor.len()
+        )));
+    }
+    Ok(cursor)
 }
 
 /// Opens a cursor (PAGE-04, PAGE-07).
@@ -151,9 +172,6 @@ pub(crate) async fn open_cursor(
         tracing::debug!(method = binding.method, "a cursor was refused: {reason}");
         bad_cursor()
     };
-    if cursor.len() > server.limits().journal_bytes {
-        return Err(refuse(&"it is larger than any that was given out"));
-    }
     let payload = open(server, cursor, binding).await.map_err(|reason| refuse(&reason))?;
     String::from_utf8(payload).map_err(|error| refuse(&error))
 }
@@ -182,6 +200,9 @@ async fn seal(
 }
 
 async fn open(server: &Server, token: &str, binding: Binding<'_>) -> Result<Vec<u8>, String> {
+    if token.len() > server.limits().journal_bytes {
+        return Err("it is larger than any that was given out".to_owned());
+    }
     let sealer = server.sealer().ok_or("there is no key to open it with")?;
     let sealed = decode(token).ok_or("it is not base64url")?;
     let context = binding.context(server.audience());

@@ -182,7 +182,7 @@ impl Drop for Held<'_> {
 
 /// Asks the client, or takes its answer from the journal.
 pub(crate) async fn ask(call: &Call, question: Question) -> Box<RawValue> {
-    if !call.may_ask() {
+    if !call.may_ask {
         let text =
             format!("`{}` asks a question, which this method cannot (MRTR-02)", question.key);
         call.engine().fail(Fatal::Misuse(text));

@@ -106,11 +106,12 @@ pub(crate) struct Engine {
     /// Something that is not a step was awaited in this run (rule G).
     plain_await: bool,
     deny_lints: bool,
+    /// The latest moment that a sleep may be waited for.
     inline_sleep_until: Timestamp,
 }
 
 impl Engine {
-    /// A first run. `inline_sleep_until` is the latest moment that a sleep may be waited for.
+    /// A first run.
     pub(crate) fn first(version: u32, now: Timestamp) -> Self {
         Self {
             version,
