@@ -34,18 +34,17 @@ impl Shelf {
         shelf.keys().filter(|key| key.0 == owner).map(|key| key.1.clone()).collect()
     }
 
-    fn page<T>(
+    fn page<T: Item>(
         &self,
         caller: &Principal,
         after: Option<&str>,
         limit: usize,
-        make: impl Fn(&str) -> Result<T, RequestError>,
     ) -> Result<Page<T>, RequestError> {
         let names = self.names(&caller.subject);
         let rest: Vec<&String> =
             names.iter().filter(|name| after.is_none_or(|after| name.as_str() > after)).collect();
         let items =
-            rest.iter().take(limit).map(|name| make(name)).collect::<Result<Vec<_>, _>>()?;
+            rest.iter().take(limit).map(|name| T::make(name)).collect::<Result<Vec<_>, _>>()?;
         let next = (rest.len() > limit).then(|| rest[limit - 1].clone());
         Ok(Page { items, next })
     }
@@ -73,58 +72,78 @@ fn form() -> Value {
 type Listed<'a, T> = BoxFuture<'a, Result<Page<T>, RequestError>>;
 type Found<'a, T> = BoxFuture<'a, Result<Option<T>, RequestError>>;
 
-impl Provider<DynamicTool> for Shelf {
+/// What a shelf can hold.
+trait Item: Sized + 'static {
+    fn make(name: &str) -> Result<Self, RequestError>;
+
+    /// The name that a key stands for.
+    fn name(key: &str) -> &str {
+        key
+    }
+}
+
+impl Item for DynamicTool {
+    fn make(name: &str) -> Result<Self, RequestError> {
+        tool(name)
+    }
+}
+
+impl Item for DynamicPrompt {
+    fn make(name: &str) -> Result<Self, RequestError> {
+        let hello = async |who: Who| format!("Hello, {}", who.name.unwrap_or_default());
+        Ok(Self::with(name, "A prompt", hello, |prompt| {
+            prompt.complete_values("name", ["Ada", "Alan", "Grace"])
+        })?)
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Who {
+    name: Option<String>,
+}
+
+impl Item for DynamicResource {
+    fn make(name: &str) -> Result<Self, RequestError> {
+        let uri = format!("own://{name}");
+        Ok(Self::with(uri, name, |ResourceUri(uri)| async { uri }, |r| r)?)
+    }
+
+    fn name(key: &str) -> &str {
+        key.strip_prefix("own://").unwrap_or_default()
+    }
+}
+
+impl<T: Item> Provider<T> for Shelf {
     fn list<'a>(
         &'a self,
         caller: &'a Principal,
         after: Option<&'a str>,
         limit: usize,
+    ) -> Listed<'a, T> {
+        Box::pin(async move { self.page(caller, after, limit) })
+    }
+
+    fn find<'a>(&'a self, caller: &'a Principal, key: &'a str) -> Found<'a, T> {
+        let name = T::name(key);
+        Box::pin(async move { self.has(caller, name).then(|| T::make(name)).transpose() })
+    }
+}
+
+/// Lists what a function says to the end of the page before; finds nothing, or fails as that does.
+struct Pages(fn(Option<&str>) -> Result<Page<DynamicTool>, RequestError>);
+
+impl Provider<DynamicTool> for Pages {
+    fn list<'a>(
+        &'a self,
+        _: &'a Principal,
+        after: Option<&'a str>,
+        _: usize,
     ) -> Listed<'a, DynamicTool> {
-        Box::pin(async move { self.page(caller, after, limit, tool) })
+        Box::pin(async move { (self.0)(after) })
     }
 
-    fn find<'a>(&'a self, caller: &'a Principal, key: &'a str) -> Found<'a, DynamicTool> {
-        Box::pin(async move { self.has(caller, key).then(|| tool(key)).transpose() })
-    }
-}
-
-fn prompt(name: &str) -> Result<DynamicPrompt, RequestError> {
-    Ok(DynamicPrompt::with(name, "A prompt", |_: NoArgs| async { "Hello" }, |p| p)?)
-}
-
-impl Provider<DynamicPrompt> for Shelf {
-    fn list<'a>(
-        &'a self,
-        caller: &'a Principal,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Listed<'a, DynamicPrompt> {
-        Box::pin(async move { self.page(caller, after, limit, prompt) })
-    }
-
-    fn find<'a>(&'a self, caller: &'a Principal, key: &'a str) -> Found<'a, DynamicPrompt> {
-        Box::pin(async move { self.has(caller, key).then(|| prompt(key)).transpose() })
-    }
-}
-
-fn resource(name: &str) -> Result<DynamicResource, RequestError> {
-    let uri = format!("own://{name}");
-    Ok(DynamicResource::with(uri, name, |ResourceUri(uri)| async { uri }, |r| r)?)
-}
-
-impl Provider<DynamicResource> for Shelf {
-    fn list<'a>(
-        &'a self,
-        caller: &'a Principal,
-        after: Option<&'a str>,
-        limit: usize,
-    ) -> Listed<'a, DynamicResource> {
-        Box::pin(async move { self.page(caller, after, limit, resource) })
-    }
-
-    fn find<'a>(&'a self, caller: &'a Principal, key: &'a str) -> Found<'a, DynamicResource> {
-        let name = key.strip_prefix("own://").unwrap_or_default();
-        Box::pin(async move { self.has(caller, name).then(|| resource(name)).transpose() })
+    fn find<'a>(&'a self, _: &'a Principal, _: &'a str) -> Found<'a, DynamicTool> {
+        Box::pin(async { (self.0)(None).map(|_| None) })
     }
 }
 
@@ -207,30 +226,43 @@ async fn page_07_a_cursor_of_one_caller_is_refused_for_another() {
 
 #[tokio::test]
 async fn a_provider_may_go_on_at_the_empty_string() {
-    struct TwoPages;
-    impl Provider<DynamicTool> for TwoPages {
-        fn list<'a>(
-            &'a self,
-            _: &'a Principal,
-            after: Option<&'a str>,
-            _: usize,
-        ) -> Listed<'a, DynamicTool> {
-            Box::pin(async move {
-                match after {
-                    None => Ok(Page { items: vec![tool("one")?], next: Some(String::new()) }),
-                    Some("") => Ok(Page::last(vec![tool("two")?])),
-                    Some(other) => Err(RequestError::internal(other)),
-                }
-            })
-        }
-
-        fn find<'a>(&'a self, _: &'a Principal, _: &'a str) -> Found<'a, DynamicTool> {
-            Box::pin(async { Ok(None) })
-        }
-    }
-    let server = Server::builder("s", "1").tools_from(TwoPages).build().unwrap();
+    let pages = Pages(|after| match after {
+        None => Ok(Page { items: vec![tool("one")?], next: Some(String::new()) }),
+        Some("") => Ok(Page::last(vec![tool("two")?])),
+        Some(other) => Err(RequestError::internal(other)),
+    });
+    let server = Server::builder("s", "1").tools_from(pages).build().unwrap();
     let tools = Client::in_process(&server).list_tools().await.unwrap();
     assert_eq!(tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn page_04_a_cursor_that_would_be_refused_is_never_given_out() {
+    let long = Pages(|after| match after {
+        None => Ok(Page { items: vec![tool("one")?], next: Some("n".repeat(2000)) }),
+        Some(_) => Ok(Page::last(Vec::new())),
+    });
+    let mut limits = Limits::default();
+    limits.journal_bytes = 2000;
+    let builder = Server::builder("s", "1").tools_from(long).limits(limits);
+    let client = Client::in_process(&builder.build().unwrap());
+    let reply = client.round("tools/list", json!({})).await.unwrap();
+    assert_eq!(reply.code(), Some(-32603), "the log names Page::next");
+    let params = json!({ "cursor": "A".repeat(3000) });
+    let reply = client.round("tools/list", params).await.unwrap();
+    assert_eq!(reply.error().unwrap()["message"], "Invalid cursor");
+}
+
+#[tokio::test]
+async fn comp_02_a_provided_prompt_completes_for_those_who_see_it() {
+    let server = server(&shelf());
+    let (ada, alan) =
+        (Client::in_process(&server).bearer("ada"), Client::in_process(&server).bearer("alan"));
+    assert!(ada.discover().await.unwrap().capabilities["completions"].is_object(), "DISC-07");
+    let completion = ada.complete_prompt("a0", "name", "a").await.unwrap();
+    assert_eq!(completion.values(), ["Ada", "Alan"]);
+    assert_eq!(ada.complete_prompt("a0", "other", "").await.unwrap_err().code(), Some(-32602));
+    assert_eq!(alan.complete_prompt("a0", "name", "").await.unwrap_err().code(), Some(-32602));
 }
 
 #[tokio::test]
@@ -277,22 +309,8 @@ async fn listeners_hear_of_changes_of_what_they_may_see() {
 
 #[tokio::test]
 async fn the_error_of_a_provider_answers_the_request() {
-    struct Down;
-    impl Provider<DynamicTool> for Down {
-        fn list<'a>(
-            &'a self,
-            _: &'a Principal,
-            _: Option<&'a str>,
-            _: usize,
-        ) -> Listed<'a, DynamicTool> {
-            Box::pin(async { Err(RequestError::internal("the shelf is down")) })
-        }
-
-        fn find<'a>(&'a self, _: &'a Principal, _: &'a str) -> Found<'a, DynamicTool> {
-            Box::pin(async { Err(RequestError::internal("the shelf is down")) })
-        }
-    }
-    let server = Server::builder("s", "1").tools_from(Down).build().unwrap();
+    let down = Pages(|_| Err(RequestError::internal("the shelf is down")));
+    let server = Server::builder("s", "1").tools_from(down).build().unwrap();
     let client = Client::in_process(&server);
     for (method, params) in [("tools/list", json!({})), ("tools/call", json!({ "name": "x" }))] {
         let reply = client.round(method, params).await.unwrap();

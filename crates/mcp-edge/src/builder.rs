@@ -501,7 +501,8 @@ impl ServerBuilder {
             tools: more.tools.is_some() || !self.tools.is_empty(),
             prompts: more.prompts.is_some() || !self.prompts.is_empty(),
             resources: more.resources.is_some() || resources,
-            completions: self.prompts.iter().any(|(.., entry)| !entry.completers.is_empty())
+            completions: more.prompts.is_some()
+                || self.prompts.iter().any(|(.., entry)| !entry.completers.is_empty())
                 || self.templates.iter().any(|(.., entry)| !entry.completers.is_empty()),
         };
         let discover = [false, true].map(|live| {

@@ -30,7 +30,7 @@ use crate::{
     provider::{self, DynamicPrompt, DynamicResource, DynamicTool, Provider},
     rejection::{HeaderFault, Rejection},
     schema,
-    server::{ResourceEntry, TemplateEntry},
+    server::{PromptEntry, ResourceEntry, TemplateEntry},
     token::{Binding, State},
     uri,
 };
@@ -125,16 +125,9 @@ impl Admission<'_> {
     ) -> Result<Response<Body>, Rejection> {
         let name = required(incoming.params.name.as_deref(), "name")?;
         let arguments = object(incoming.params.arguments, "arguments")?;
-        let definition = self.server.definition();
-        let provided;
-        let prompt = match definition.prompts.get(name) {
-            Some(prompt) => prompt,
-            None => {
-                provided = self.find(definition.more.prompts.as_ref(), name).await?;
-                let unknown = || Rejection::params("Unknown prompt");
-                provided.as_ref().map(DynamicPrompt::entry).ok_or_else(unknown)?
-            }
-        };
+        let mut provided = None;
+        let prompt = self.find_prompt(name, &mut provided).await?;
+        let prompt = prompt.ok_or_else(|| Rejection::params("Unknown prompt"))?;
         let values = strings(arguments, "arguments")?;
         if let Some(missing) = prompt.required.iter().find(|name| !values.contains_key(*name)) {
             return Err(Rejection::params(format!("Missing argument `{missing}`")));
@@ -204,7 +197,8 @@ impl Admission<'_> {
             Some(_) => typed(params.context, "context")?,
             None => Context::default(),
         };
-        let completers = self.find_completers(&reference, &argument.name)?;
+        let mut provided = None;
+        let completers = self.find_completers(&reference, &argument.name, &mut provided).await?;
         let policy = Policy::default();
         let target = Target {
             method: "completion/complete",
@@ -237,6 +231,20 @@ impl Admission<'_> {
         provider::find(provider, &self.principal, key).await.map_err(Rejection::Failed)
     }
 
+    /// The prompt of this name; a provided one is kept in `provided`.
+    async fn find_prompt<'p>(
+        &'p self,
+        name: &str,
+        provided: &'p mut Option<DynamicPrompt>,
+    ) -> Result<Option<&'p PromptEntry>, Rejection> {
+        let definition = self.server.definition();
+        if let Some(prompt) = definition.prompts.get(name) {
+            return Ok(Some(prompt));
+        }
+        *provided = self.find(definition.more.prompts.as_ref(), name).await?;
+        Ok(provided.as_ref().map(DynamicPrompt::entry))
+    }
+
     fn find_resource(&self, uri: &str) -> Option<(&ResourceEntry, Vec<(String, String)>)> {
         let definition = self.server.definition();
         if let Some(resource) = definition.resources.get(uri) {
@@ -249,17 +257,20 @@ impl Admission<'_> {
     }
 
     /// The completers of what is referred to, if it has the argument (COMP-04).
-    fn find_completers(
-        &self,
+    async fn find_completers<'p>(
+        &'p self,
         reference: &Reference,
         argument: &str,
-    ) -> Result<&Completers, Rejection> {
+        provided: &'p mut Option<DynamicPrompt>,
+    ) -> Result<&'p Completers, Rejection> {
         let definition = self.server.definition();
         let found = match (reference.r#type.as_str(), &reference.name, &reference.uri) {
-            ("ref/prompt", Some(name), _) => definition.prompts.get(name).map(|prompt| {
-                let known = prompt.arguments.iter().any(|name| name == argument);
-                (known, &prompt.completers)
-            }),
+            ("ref/prompt", Some(name), _) => {
+                self.find_prompt(name, provided).await?.map(|prompt| {
+                    let known = prompt.arguments.iter().any(|name| name == argument);
+                    (known, &prompt.completers)
+                })
+            }
             ("ref/resource", _, Some(uri)) => {
                 let matching = |entry: &&TemplateEntry| entry.template.matches(uri).is_some();
                 let by_uri = || definition.templates.iter().find(matching);
