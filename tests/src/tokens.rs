@@ -5,7 +5,8 @@ use std::sync::Arc;
 use http::{HeaderValue, request::Parts};
 use mcp_edge::{Authenticator, BoxFuture, Challenge, Platform, Principal};
 
-/// Takes a bearer token for the subject; without one it challenges.
+/// Takes a bearer token for `issuer/subject@tenant`, all but the subject optional; without one it
+/// challenges.
 #[derive(Clone, Copy, Debug)]
 pub struct Tokens;
 
@@ -18,9 +19,18 @@ impl Authenticator for Tokens {
         Box::pin(async {
             let token = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
             match token.and_then(|token| token.strip_prefix("Bearer ")) {
-                Some(subject) => Ok(Arc::new(Principal::new(subject))),
+                Some(token) => Ok(Arc::new(principal(token))),
                 None => Err(Challenge::unauthorized(HeaderValue::from_static("Bearer"))),
             }
         })
     }
+}
+
+fn principal(token: &str) -> Principal {
+    let (issuer, rest) = token.split_once('/').map_or((None, token), |(a, b)| (Some(a), b));
+    let (subject, tenant) = rest.split_once('@').map_or((rest, None), |(a, b)| (a, Some(b)));
+    let mut principal = Principal::new(subject);
+    principal.issuer = issuer.map(str::to_owned);
+    principal.tenant = tenant.map(str::to_owned);
+    principal
 }

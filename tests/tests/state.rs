@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use mcp_edge::{Cx, KeyRing, Server, ServerBuilder, ToolError};
+use mcp_edge::{Cx, KeyRing, Limits, Server, ServerBuilder, ToolError};
 use mcp_edge_test::{Client, Reply};
 use mcp_edge_tests::Tokens;
 use serde::Deserialize;
@@ -142,14 +142,47 @@ async fn a_rotated_ring_opens_what_the_old_key_sealed() {
     assert_eq!(reply.result().unwrap()["content"][0]["text"], "true 1n");
 }
 
-#[tokio::test]
-async fn another_principal_is_refused() {
-    let server = builder()
+fn guarded(limits: Limits) -> Server {
+    builder()
         .sealer(key(7))
         .authenticator(Tokens)
         .public_url("https://mcp.example.com/mcp")
+        .limits(limits)
         .build()
-        .unwrap();
+        .unwrap()
+}
+
+#[tokio::test]
+async fn another_issuer_or_tenant_is_refused_for_states_and_cursors() {
+    let mut limits = Limits::default();
+    limits.page_size = 1;
+    let server = guarded(limits);
+    // Each of these is somebody else, absent and empty parts too.
+    let callers =
+        ["ada", "ada@", "ada@one", "ada@two", "/ada", "one/ada", "two/ada", "one/ada@one"];
+    for owner in callers {
+        let client = client(&server).bearer(owner);
+        let asked = first(&client).await;
+        let page = client.round("tools/list", json!({})).await.unwrap();
+        let cursor = json!({ "cursor": page.result().unwrap()["nextCursor"] });
+        for caller in callers {
+            let client = Client::in_process(&server).bearer(caller);
+            let state = present(&client, asked.request_state().unwrap(), params()).await;
+            let page = client.round("tools/list", cursor.clone()).await.unwrap();
+            if caller == owner {
+                assert!(state.result().is_some() && page.result().is_some(), "{owner}");
+            } else {
+                assert!(is_refused(&state), "{owner}'s state for {caller}");
+                let message = &page.error().unwrap()["message"];
+                assert_eq!(message, "Invalid cursor", "{owner}'s cursor for {caller}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_principal_is_refused() {
+    let server = guarded(Limits::default());
     let (ada, alan) = (client(&server).bearer("ada"), client(&server).bearer("alan"));
     let asked = first(&ada).await;
     let state = asked.request_state().unwrap();
@@ -170,6 +203,33 @@ async fn an_expired_state_is_refused() {
 }
 
 #[tokio::test]
+async fn a_state_longer_than_any_that_is_given_out_now_is_refused() {
+    let asked = first(&client(&server())).await;
+    let state = asked.request_state().unwrap();
+    let mut limits = Limits::default();
+    limits.journal_bytes = state.len();
+    let exact = builder().sealer(key(7)).limits(limits.clone()).build().unwrap();
+    assert!(present(&client(&exact), state, params()).await.result().is_some());
+    limits.journal_bytes -= 1;
+    let tight = builder().sealer(key(7)).limits(limits).build().unwrap();
+    assert!(is_refused(&present(&client(&tight), state, params()).await));
+}
+
+#[tokio::test]
+async fn yesterdays_cursor_is_refused_once_the_catalogue_is_another() {
+    let mut limits = Limits::default();
+    limits.page_size = 1;
+    let builder = || builder().sealer(key(7)).limits(limits.clone());
+    let before = client(&builder().build().unwrap());
+    let page = before.round("tools/list", json!({})).await.unwrap();
+    let cursor = json!({ "cursor": page.result().unwrap()["nextCursor"] });
+    let after = client(&builder().tool("third", "Asks too", ask).build().unwrap());
+    let reply = after.round("tools/list", cursor.clone()).await.unwrap();
+    assert_eq!(reply.error().unwrap()["message"], "Invalid cursor");
+    assert!(before.round("tools/list", cursor).await.unwrap().result().is_some());
+}
+
+#[tokio::test]
 async fn any_single_bit_flipped_is_refused() {
     use base64::Engine as _;
     let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -186,7 +246,7 @@ async fn any_single_bit_flipped_is_refused() {
 
 #[tokio::test]
 async fn a_state_is_no_cursor_and_a_cursor_no_state() {
-    let mut limits = mcp_edge::Limits::default();
+    let mut limits = Limits::default();
     limits.page_size = 1;
     let server = builder().sealer(key(7)).limits(limits).build().unwrap();
     let client = client(&server);

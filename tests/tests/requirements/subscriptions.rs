@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use mcp_edge::{Change, Cx, InProcessFeed, Limits, NoArgs, protocol::LogLevel};
+use mcp_edge::{Change, Cx, InProcessFeed, Limits, NoArgs, ToolError, protocol::LogLevel};
 use mcp_edge_test::TestPlatform;
+use mcp_edge_tests::Tokens;
 
 use super::*;
 
@@ -80,6 +81,39 @@ async fn sub_08_a_stream_that_the_server_ends_has_a_result() {
     let info = &result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"];
     assert_eq!(info, "requirements", "META-07");
     assert!(result.get("ttlMs").is_none(), "CACHE-10");
+}
+
+#[tokio::test]
+async fn sub_05_news_of_one_tenant_is_not_told_to_another() {
+    let publish =
+        async |cx: Cx, _: NoArgs| Ok::<_, ToolError>(cx.publisher().publish(Change::Tools).await?);
+    let server = builder()
+        .tool("publish", "Publishes", publish)
+        .authenticator(Tokens)
+        .public_url("https://mcp.example.com/mcp")
+        .build()
+        .unwrap()
+        .with_change_feed(InProcessFeed::default());
+    let client = |token: &str| Client::in_process(&server).bearer(token);
+    let mut own = client("ada@one").listen(tools()).await.unwrap();
+    let mut other = client("ada@two").listen(tools()).await.unwrap();
+    client("alan@one").call("publish", ()).await.unwrap();
+    assert_eq!(own.next().await.unwrap()["method"], "notifications/tools/list_changed");
+    let next = tokio::time::timeout(Duration::from_millis(50), other.next()).await;
+    assert!(next.is_err(), "another tenant's");
+}
+
+#[tokio::test]
+async fn sub_15_a_filter_has_so_many_uris_and_counts_each_once() {
+    let mut limits = Limits::default();
+    limits.listen_uris = 3;
+    let server = builder().resource("test://a", "a", async |_: NoArgs| "a").limits(limits);
+    let server = server.build().unwrap().with_change_feed(InProcessFeed::default());
+    let client = Client::in_process(&server);
+    let filter = |uris: usize| json!({ "resourceSubscriptions": vec!["test://a"; uris] });
+    let listening = client.listen(filter(3)).await.unwrap();
+    assert_eq!(listening.acknowledged(), &json!({ "resourceSubscriptions": ["test://a"] }));
+    assert_eq!(client.listen(filter(4)).await.unwrap_err().code(), Some(-32602));
 }
 
 #[tokio::test]
