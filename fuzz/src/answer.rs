@@ -22,6 +22,27 @@ const VERSION: &str = "2026-07-28";
 /// The deepest nesting that servers read, unless they are told otherwise.
 const DEPTH: usize = 64;
 
+/// Headers that a server may look at, and one that it does not.
+pub const HEADERS: [&str; 17] = [
+    "host",
+    "origin",
+    "content-type",
+    "content-length",
+    "accept",
+    "mcp-protocol-version",
+    "mcp-method",
+    "mcp-name",
+    "mcp-param-region",
+    "mcp-param-count",
+    "mcp-session-id",
+    "last-event-id",
+    "authorization",
+    "traceparent",
+    "tracestate",
+    "baggage",
+    "x-other",
+];
+
 /// The clock of one request: whoever sleeps moves it on, and nobody waits.
 #[derive(Debug)]
 pub struct Clock(Arc<AtomicU64>);

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub use answer::{Answer, checked, head_for, header, message, post};
+pub use answer::{Answer, HEADERS, checked, head_for, header, message, post};
 
 /// The limit of the server, small enough to be reached by an input.
 pub const BODY_BYTES: usize = 4 << 10;

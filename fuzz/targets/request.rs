@@ -9,7 +9,7 @@
 use bytes::Bytes;
 use http::Method;
 use libfuzzer_sys::fuzz_target;
-use mcp_edge_fuzz::{SERVER, checked, head_for, header, post};
+use mcp_edge_fuzz::{HEADERS, SERVER, checked, head_for, header, post};
 
 const METHODS: [Method; 5] =
     [Method::GET, Method::DELETE, Method::OPTIONS, Method::HEAD, Method::PUT];
@@ -23,25 +23,6 @@ const KEPT: [&str; 7] = [
     "mcp-name",
     "mcp-param-region",
 ];
-const NAMES: [&str; 16] = [
-    "host",
-    "origin",
-    "content-type",
-    "content-length",
-    "accept",
-    "mcp-protocol-version",
-    "mcp-method",
-    "mcp-name",
-    "mcp-param-region",
-    "mcp-param-count",
-    "mcp-session-id",
-    "last-event-id",
-    "authorization",
-    "traceparent",
-    "tracestate",
-    "x-other",
-];
-
 fuzz_target!(|data: &[u8]| {
     let [method, path, kept, added, rest @ ..] = data else { return };
     let mut rest = rest;
@@ -51,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
         let [name, length, after @ ..] = rest else { break };
         let (value, after) = after.split_at(after.len().min(usize::from(*length)));
         rest = after;
-        let name = NAMES[usize::from(*name) % NAMES.len()];
+        let name = HEADERS[usize::from(*name) % HEADERS.len()];
         more.extend(header(name.as_bytes(), value));
     }
     let mut headers = head_for(rest);

@@ -16,7 +16,7 @@ use mcp_edge::Server;
 use mcp_edge_tests::server;
 use serde_json::{Map, Value, json};
 
-use crate::answer::{checked, header, message, post};
+use crate::answer::{HEADERS, checked, header, message, post};
 
 const DEFAULT_SEED: u64 = 0x6d63_702d_6564_6765;
 
@@ -222,25 +222,6 @@ fn any_bytes_have_one_answer() {
 
 #[test]
 fn any_headers_have_one_answer() {
-    const NAMES: [&str; 17] = [
-        "host",
-        "origin",
-        "content-type",
-        "content-length",
-        "accept",
-        "mcp-protocol-version",
-        "mcp-method",
-        "mcp-name",
-        "mcp-param-region",
-        "mcp-param-count",
-        "mcp-session-id",
-        "last-event-id",
-        "authorization",
-        "traceparent",
-        "tracestate",
-        "baggage",
-        "x-other",
-    ];
     const VALUES: [&str; 17] = [
         "",
         "localhost",
@@ -273,7 +254,7 @@ fn any_headers_have_one_answer() {
         }
         let many = if random.one_in(50) { 200 } else { 4 };
         for _ in 0..random.below(many) {
-            let name = random.pick(&NAMES);
+            let name = random.pick(&HEADERS);
             let value = if random.one_in(2) {
                 random.pick(&VALUES).as_bytes().to_vec()
             } else if random.one_in(20) {
