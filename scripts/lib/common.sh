@@ -10,6 +10,9 @@ cd "$root" || exit
 tools=${MCP_EDGE_TOOLS:-$root/.tools}
 export PATH=$tools/cargo/bin:$PATH
 
+# shellcheck disable=SC2034 # for the scripts
+target_dir=${CARGO_TARGET_DIR:-$root/target}
+
 # A script never lets rustup fetch a toolchain behind the user's back.
 export RUSTUP_AUTO_INSTALL=0
 

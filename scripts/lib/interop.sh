@@ -4,7 +4,7 @@
 
 interop=$root/tests/interop
 interop_tools=$tools/interop
-interop_rmcp=${CARGO_TARGET_DIR:-$root/target}/debug/mcp-edge-interop-rmcp
+interop_rmcp=$target_dir/debug/mcp-edge-interop-rmcp
 
 # Installs what the TypeScript and the Python client need; does nothing when that is there already.
 interop_install() {
@@ -29,7 +29,7 @@ interop_install_python() {
 interop_build_rmcp() {
   say "cargo build: the rmcp client"
   cargo build --quiet --locked --manifest-path "$interop/rmcp/Cargo.toml" \
-    --target-dir "${CARGO_TARGET_DIR:-$root/target}"
+    --target-dir "$target_dir"
 }
 
 # Runs one client, which limits its own time. usage: interop_client NAME URL

@@ -11,10 +11,11 @@ free_port() {
 # usage: listening PORT
 listening() { (: <"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# Starts scripts/serve in the background and returns when it listens; the server ends with the
-# calling shell. usage: start_server PLATFORM PORT LOG
+# Builds the example, starts scripts/serve in the background and returns when it listens; the server
+# ends with the calling shell. usage: start_server PLATFORM PORT LOG
 start_server() {
   local platform=$1 port=$2 log=$3 server
+  cargo build --quiet --locked -p everything-local
   "$root/scripts/serve" "$platform" --port "$port" >"$log" 2>&1 </dev/null &
   server=$!
   # shellcheck disable=SC2064 # the number as it is now
