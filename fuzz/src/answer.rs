@@ -178,6 +178,19 @@ pub fn checked(server: &Server, request: Request<Bytes>) -> Answer {
     answer
 }
 
+/// The result, or `None` for the one refusal of tokens (MRTR-18, PAGE-04).
+pub fn token_result(answer: &Answer) -> Option<Value> {
+    assert_eq!(answer.headers["content-type"], "application/json");
+    let mut body: Value = serde_json::from_slice(&answer.body).expect("JSON");
+    assert_eq!(answer.status, 200, "{body}");
+    if body["error"].is_null() {
+        return Some(body["result"].take());
+    }
+    assert_eq!(body["error"]["code"], -32602, "{body}");
+    assert!(body["error"]["data"].is_null(), "{body}");
+    None
+}
+
 type Members = BTreeMap<String, Box<RawValue>>;
 
 /// Panics unless `answer` is one well-formed answer to a request with this body.

@@ -8,27 +8,19 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use mcp_edge_fuzz::{Answer, BODY_BYTES, SERVER, checked, message, post};
+use mcp_edge_fuzz::{BODY_BYTES, SERVER, checked, message, post, token_result};
 use serde_json::{Value, json};
 
 /// Sends a request; the result, or `None` for the one refusal that there may be.
 fn send(method: &str, params: Value) -> Option<Value> {
     let message = message(method, params);
     let too_large = message.len() > BODY_BYTES;
-    let Answer { status, headers, body } = checked(&SERVER, post(message));
+    let answer = checked(&SERVER, post(message));
     if too_large {
-        assert_eq!(status, 413);
+        assert_eq!(answer.status, 413);
         return None;
     }
-    assert_eq!(headers["content-type"], "application/json");
-    let mut answer: Value = serde_json::from_slice(&body).expect("JSON");
-    assert_eq!(status, 200, "{answer}");
-    if answer["error"].is_null() {
-        return Some(answer["result"].take());
-    }
-    assert_eq!(answer["error"]["code"], -32602, "{answer}");
-    assert!(answer["error"]["data"].is_null(), "{answer}");
-    None
+    token_result(&answer)
 }
 
 fn list(cursor: &str) -> Option<Value> {

@@ -16,6 +16,8 @@ use http::{HeaderMap, Request, StatusCode};
 use mcp_edge_test::Client;
 use serde_json::{Value, json};
 
+use crate::{edit, header};
+
 /// A raw answer.
 struct Answer {
     status: StatusCode,
@@ -58,27 +60,4 @@ async fn with_body(client: &Client, body: impl Into<Bytes>) -> Answer {
     let mut request = add(client);
     *request.body_mut() = body.into();
     send(client, request).await
-}
-
-/// Changes the body of a request as JSON.
-fn edit(mut request: Request<Bytes>, change: impl FnOnce(&mut Value)) -> Request<Bytes> {
-    let mut body: Value = serde_json::from_slice(request.body()).unwrap();
-    change(&mut body);
-    *request.body_mut() = Bytes::from(body.to_string());
-    request
-}
-
-/// Sets a header of a request; `None` removes it.
-fn header(mut request: Request<Bytes>, name: &str, value: Option<&[u8]>) -> Request<Bytes> {
-    let name = http::HeaderName::from_bytes(name.as_bytes()).unwrap();
-    match value {
-        Some(value) => {
-            let value = http::HeaderValue::from_bytes(value).unwrap();
-            request.headers_mut().insert(name, value);
-        }
-        None => {
-            request.headers_mut().remove(name);
-        }
-    }
-    request
 }

@@ -7,10 +7,17 @@
 
 #[allow(missing_docs, reason = "the names of its functions say what they state")]
 pub mod contract;
+mod edit;
 mod server;
+mod spec;
 mod tokens;
 
-pub use {server::server, tokens::Tokens};
+pub use {
+    edit::{edit, header},
+    server::server,
+    spec::spec_folder,
+    tokens::Tokens,
+};
 
 /// Makes a `tokio` test of each part of the contract. `$client` is an async function that returns a
 /// [`mcp_edge_test::Client`] of [`server()`] on the platform under test.

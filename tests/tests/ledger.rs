@@ -9,9 +9,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
+use mcp_edge_tests::spec_folder;
 use serde::Deserialize;
 
 /// How a requirement is met, by area and id.
@@ -136,9 +137,7 @@ fn ledger() -> Ledger {
 
 /// Every id of the requirements, and whether it binds (MUST, SHOULD, WIRE).
 fn duties() -> Option<BTreeMap<String, bool>> {
-    let folder = std::env::var_os("MCP_SPEC_DIR")
-        .map_or_else(|| package().join("../../shared/spec"), PathBuf::from);
-    let text = fs::read_to_string(folder.join("requirements.md")).ok()?;
+    let text = fs::read_to_string(spec_folder().join("requirements.md")).ok()?;
     let items = text.lines().filter_map(|line| line.strip_prefix("- **")?.split_once("**"));
     let duties: BTreeMap<_, _> = items
         .filter(|(id, _)| id.split_once('-').is_some_and(|(_, n)| n.parse::<u8>().is_ok()))

@@ -44,7 +44,6 @@ fn server(limits: impl FnOnce(&mut Limits)) -> Server {
         .limits(all)
         .build()
         .unwrap()
-        .with_change_feed(mcp_edge::InProcessFeed::default())
 }
 
 /// Sends a request and returns status and code, and how many bytes were held at once meanwhile.
@@ -148,38 +147,6 @@ fn a_flood_of_logs_is_bounded() {
     let (status, _, held) = measured(&client, request);
     assert_eq!(status, 200);
     assert!(held < 2 * MIB, "100 MiB were logged: {held}");
-}
-
-#[tokio::test]
-async fn sub_15_listen_streams_are_counted_and_given_back() {
-    let client = Client::in_process(&server(|limits| limits.listeners = 2));
-    let filter = json!({ "toolsListChanged": true });
-    let first = client.listen(filter.clone()).await.unwrap();
-    let _second = client.listen(filter.clone()).await.unwrap();
-    let params = json!({ "notifications": filter });
-    let refused = client.round("subscriptions/listen", params).await.unwrap();
-    assert_eq!((refused.status.as_u16(), refused.code()), (503, Some(-32603)));
-    drop(first);
-    client.listen(filter).await.unwrap();
-}
-
-#[tokio::test]
-async fn sub_15_what_a_listen_stream_keeps_is_bounded() {
-    let client = Client::in_process(&server(|limits| limits.listen_bytes = 1000));
-    let filter = |uri: &str| json!({ "resourceSubscriptions": [format!("test://{uri}")] });
-    client.listen(filter("short")).await.unwrap();
-    let long = "x".repeat(1000);
-    for (id, uri) in [("short", &*long), (&*long, "short")] {
-        let params = json!({ "notifications": filter(uri) });
-        let mut request = client.request("subscriptions/listen", params);
-        let mut body: Value = serde_json::from_slice(request.body()).unwrap();
-        body["id"] = json!(id);
-        *request.body_mut() = Bytes::from(body.to_string());
-        let refused = client.raw(request).await.unwrap().json().await.unwrap();
-        assert_eq!(refused["error"]["code"], -32602, "{refused}");
-        let message = refused["error"]["message"].as_str().unwrap();
-        assert!(message.contains("params.notifications") && message.contains("1000"), "{message}");
-    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use mcp_edge::{
     CallInfo, CallOutcome, Cx, JsonLog, KeyRing, RequestError, Server, Timestamp, ToolError,
 };
 use mcp_edge_test::Client;
+use mcp_edge_tests::edit;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -168,10 +169,10 @@ async fn a_method_that_the_client_made_up_is_cut_before_it_is_logged() {
     let (server, _) = server();
     let client = Client::in_process(&server);
     let lines = logged(async {
-        let mut request = client.request("tools/list", json!({}));
-        let mut body: Value = serde_json::from_slice(request.body()).unwrap();
-        body["method"] = json!(format!("a{}", "é".repeat(1000)));
-        *request.body_mut() = body.to_string().into();
+        let method = format!("a{}", "é".repeat(1000));
+        let request = edit(client.request("tools/list", json!({})), |body| {
+            body["method"] = json!(method);
+        });
         client.raw(request).await.unwrap();
     })
     .await;

@@ -16,7 +16,7 @@ use mcp_edge::Server;
 use mcp_edge_tests::server;
 use serde_json::{Map, Value, json};
 
-use crate::answer::{HEADERS, checked, header, message, post};
+use crate::answer::{HEADERS, checked, header, message, post, token_result};
 
 const DEFAULT_SEED: u64 = 0x6d63_702d_6564_6765;
 
@@ -330,17 +330,8 @@ fn any_nesting_has_one_answer() {
     });
 }
 
-/// The result, or `None` for the one refusal of tokens (MRTR-18, PAGE-04).
 fn result_of(server: &Server, request: Request<Bytes>) -> Option<Value> {
-    let answer = checked(server, request);
-    let mut body: Value = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!(answer.status, 200, "{body}");
-    if body["error"].is_null() {
-        return Some(body["result"].take());
-    }
-    assert_eq!(body["error"]["code"], -32602, "{body}");
-    assert!(body["error"]["data"].is_null(), "{body}");
-    None
+    token_result(&checked(server, request))
 }
 
 #[test]

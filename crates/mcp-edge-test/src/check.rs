@@ -214,15 +214,17 @@ fn check_error(head: Head, has_id: bool, error: &Value) -> Verdict {
         }
         _ => {}
     }
-    let expected = match code {
-        -32601 => StatusCode::NOT_FOUND,
+    let (expected, source) = match code {
+        -32601 => (StatusCode::NOT_FOUND, "ERR-06"),
         // It may turn up late, when the status of a stream was sent already (SSE-11).
-        -32021 if head.framing == Framing::Sse => StatusCode::OK,
-        -32022..=-32020 => StatusCode::BAD_REQUEST,
+        -32021 if head.framing == Framing::Sse => (StatusCode::OK, "SSE-11"),
+        -32020 => (StatusCode::BAD_REQUEST, "HDR-03"),
+        -32021 => (StatusCode::BAD_REQUEST, "META-09"),
+        -32022 => (StatusCode::BAD_REQUEST, "VER-02"),
         _ => return Ok(()),
     };
     ensure(head.status == expected, || {
-        format!("error {code} comes with {expected}, not {} (table 1.4)", head.status)
+        format!("error {code} comes with {expected}, not {} ({source})", head.status)
     })
 }
 

@@ -73,7 +73,7 @@ pub(crate) struct State {
     expires_at: u64,
     #[serde(rename = "j")]
     pub(crate) journal: Journal,
-    /// Answers that came while another instance was needed to read them (rule 7).
+    /// Answers that came while another instance was needed to read them (MRTR-23).
     #[serde(rename = "a", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) carried: BTreeMap<String, Box<RawValue>>,
 }

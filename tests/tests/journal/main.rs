@@ -1,4 +1,4 @@
-//! Section 4 of the design: what a handler may do around questions, case by case.
+//! What a handler may do around questions, case by case.
 //!
 //! Every case runs over the public API, each round on a server value of its own that shares
 //! nothing but the key with the others.

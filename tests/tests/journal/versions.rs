@@ -1,4 +1,4 @@
-//! Rule 7: handlers that change while calls are under way.
+//! Handlers that change while calls are under way (MRTR-23).
 
 use mcp_edge::{Cx, NoArgs, ToolError};
 use serde_json::json;

@@ -17,10 +17,7 @@ use std::{
 
 /// The folder of the specification.
 fn spec() -> Option<PathBuf> {
-    let folder = std::env::var_os("MCP_SPEC_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/spec"),
-        PathBuf::from,
-    );
+    let folder = mcp_edge_tests::spec_folder();
     let found = folder.join("examples").is_dir();
     if !found {
         eprintln!("SKIPPED: no specification; set MCP_SPEC_DIR to its folder");

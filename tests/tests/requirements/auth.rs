@@ -8,9 +8,9 @@ use mcp_edge::{Authenticator, BoxFuture, Challenge, Cx, NoArgs, Platform, Princi
 use super::*;
 
 /// Takes the token `good`, and answers the others as their names say.
-struct Tokens;
+struct Verdicts;
 
-impl Authenticator for Tokens {
+impl Authenticator for Verdicts {
     fn authenticate<'a>(
         &'a self,
         parts: &'a Parts,
@@ -39,7 +39,7 @@ fn guarded() -> Client {
     client(
         builder()
             .tool("ask", "Asks", ask)
-            .authenticator(Tokens)
+            .authenticator(Verdicts)
             .public_url("https://mcp.example.com/mcp"),
     )
 }

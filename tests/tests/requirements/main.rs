@@ -24,10 +24,11 @@ mod subscriptions;
 mod tools;
 
 use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Request, StatusCode};
+use http::{HeaderValue, Request, StatusCode};
 use mcp_edge::{KeyRing, Server, ServerBuilder};
 use mcp_edge_hyper::{ServeOptions, serve_with};
 use mcp_edge_test::{Client, Reply};
+use mcp_edge_tests::{edit, header};
 use serde_json::{Value, json};
 
 #[derive(Debug, serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
@@ -73,26 +74,6 @@ async fn send(client: &Client, request: Request<Bytes>) -> (StatusCode, Value) {
 async fn refusal(client: &Client, request: Request<Bytes>) -> (u16, i64) {
     let (status, answer) = send(client, request).await;
     (status.as_u16(), answer["error"]["code"].as_i64().unwrap_or_default())
-}
-
-/// Changes the body of a request.
-fn edit(mut request: Request<Bytes>, change: impl FnOnce(&mut Value)) -> Request<Bytes> {
-    let mut body: Value = serde_json::from_slice(request.body()).unwrap();
-    change(&mut body);
-    *request.body_mut() = Bytes::from(body.to_string());
-    request
-}
-
-/// Sets a header of a request; `None` removes it.
-fn header(mut request: Request<Bytes>, name: &'static str, value: Option<&str>) -> Request<Bytes> {
-    let name = HeaderName::from_static(name);
-    match value {
-        Some(value) => {
-            drop(request.headers_mut().insert(name, HeaderValue::from_str(value).unwrap()))
-        }
-        None => drop(request.headers_mut().remove(name)),
-    }
-    request
 }
 
 /// The first text of a tool's result.

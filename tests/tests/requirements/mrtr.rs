@@ -86,9 +86,9 @@ async fn mrtr_30_a_retry_passes_every_check_again() {
     let capabilities = "io.modelcontextprotocol/clientCapabilities";
     for (request, expected) in [
         (retry(), (200, 0)),
-        (header(retry(), "mcp-name", None), (400, -32020)),
+        (header::<str>(retry(), "mcp-name", None), (400, -32020)),
         (header(retry(), "mcp-method", Some("tools/list")), (400, -32020)),
-        (header(retry(), "mcp-protocol-version", None), (400, -32020)),
+        (header::<str>(retry(), "mcp-protocol-version", None), (400, -32020)),
         (header(retry(), "origin", Some("https://evil.example")), (403, -32600)),
         (header(retry(), "accept", Some("text/html")), (406, -32600)),
         (

@@ -16,9 +16,19 @@ async fn emit(cx: Cx, _: NoArgs) -> &'static str {
 
 /// A server that can hold one stream.
 fn server() -> Server {
+    with_limits(|limits| limits.listeners = 1)
+}
+
+fn with_limits(change: impl FnOnce(&mut Limits)) -> Server {
     let mut limits = Limits::default();
-    limits.listeners = 1;
-    let server = builder().tool("emit", "Emits", emit).logging().limits(limits).build().unwrap();
+    change(&mut limits);
+    let server = builder()
+        .tool("emit", "Emits", emit)
+        .resource("test://a", "a", async |_: NoArgs| "a")
+        .logging()
+        .limits(limits)
+        .build()
+        .unwrap();
     server.with_change_feed(InProcessFeed::default())
 }
 
@@ -104,12 +114,38 @@ async fn sub_05_news_of_one_tenant_is_not_told_to_another() {
 }
 
 #[tokio::test]
+async fn sub_15_listen_streams_are_counted_and_given_back() {
+    let client = Client::in_process(&with_limits(|limits| limits.listeners = 2));
+    let filter = json!({ "toolsListChanged": true });
+    let first = client.listen(filter.clone()).await.unwrap();
+    let _second = client.listen(filter.clone()).await.unwrap();
+    let params = json!({ "notifications": filter });
+    let refused = client.round("subscriptions/listen", params).await.unwrap();
+    assert_eq!((refused.status.as_u16(), refused.code()), (503, Some(-32603)));
+    drop(first);
+    client.listen(filter).await.unwrap();
+}
+
+#[tokio::test]
+async fn sub_15_what_a_listen_stream_keeps_is_bounded() {
+    let client = Client::in_process(&with_limits(|limits| limits.listen_bytes = 1000));
+    let filter = |uri: &str| json!({ "resourceSubscriptions": [format!("test://{uri}")] });
+    client.listen(filter("short")).await.unwrap();
+    let long = "x".repeat(1000);
+    for (id, uri) in [("short", &*long), (&*long, "short")] {
+        let params = json!({ "notifications": filter(uri) });
+        let request = client.request("subscriptions/listen", params);
+        let request = edit(request, |body| body["id"] = json!(id));
+        let refused = client.raw(request).await.unwrap().json().await.unwrap();
+        assert_eq!(refused["error"]["code"], -32602, "{refused}");
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(message.contains("params.notifications") && message.contains("1000"), "{message}");
+    }
+}
+
+#[tokio::test]
 async fn sub_15_a_filter_has_so_many_uris_and_counts_each_once() {
-    let mut limits = Limits::default();
-    limits.listen_uris = 3;
-    let server = builder().resource("test://a", "a", async |_: NoArgs| "a").limits(limits);
-    let server = server.build().unwrap().with_change_feed(InProcessFeed::default());
-    let client = Client::in_process(&server);
+    let client = Client::in_process(&with_limits(|limits| limits.listen_uris = 3));
     let filter = |uris: usize| json!({ "resourceSubscriptions": vec!["test://a"; uris] });
     let listening = client.listen(filter(3)).await.unwrap();
     assert_eq!(listening.acknowledged(), &json!({ "resourceSubscriptions": ["test://a"] }));

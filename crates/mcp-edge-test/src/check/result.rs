@@ -19,7 +19,7 @@ pub(super) fn check(sent: &Sent, result: &Value) -> Verdict {
         "task" => {
             let declared = sent.capabilities()["extensions"].get(TASKS).is_some();
             ensure(method == "tools/call" && declared, || {
-                format!("{method} cannot answer with a task here (table 1.7)")
+                format!("{method} cannot answer with a task here (TASK-02, TASK-05)")
             })
         }
         _ => fail(format!("the resultType {kind:?} is unknown (BASE-10)")),

@@ -72,7 +72,7 @@ async fn a_message_that_is_no_sound_response_is_refused() {
         (json!({"jsonrpc": "2.0", "id": 1, "result": {}, "error": {}}), "either"),
         (result(json!({"content": []})), "BASE-09"),
         (result(json!({"resultType": "partial", "content": []})), "BASE-10"),
-        (result(json!({"resultType": "task", "taskId": "t"})), "table 1.7"),
+        (result(json!({"resultType": "task", "taskId": "t"})), "TASK-02"),
         (result(json!({"resultType": "complete", "content": [], "_meta": 1})), "_meta"),
         (result(json!({"resultType": "complete"})), "content"),
         (result(json!({"resultType": "complete", "content": [{"type": "x"}]})), "TOOL-16"),

@@ -81,7 +81,7 @@ pub(crate) struct Engine {
     leftover: VecDeque<Entry>,
     /// Entries that were handed out or made in this run, in order.
     written: Vec<Entry>,
-    /// Answers of a first run, which count for the questions that it asks (rule 3).
+    /// Answers of a first run, which count for the questions that it asks.
     cold_answers: BTreeMap<String, Box<RawValue>>,
     deadlines: BTreeMap<String, u64>,
     /// The keys that were asked for, and whether their futures resolved or are being awaited.
@@ -456,7 +456,7 @@ impl Engine {
         self.waiters.drain(..).for_each(Waker::wake);
     }
 
-    /// Wakes the engine when something happened outside the handler's own poll (rule E).
+    /// Wakes the engine when something happened outside the handler's own poll.
     fn changed(&mut self) {
         if !self.polling
             && let Some(waker) = &self.waker
