@@ -14,10 +14,13 @@ use std::{fmt, sync::Arc};
 #[cfg(not(target_arch = "wasm32"))]
 pub use in_process::InProcessFeed;
 
+use serde::{Deserialize, Serialize};
+
 use crate::target::{BoxFuture, BoxStream, MaybeSend, MaybeSync};
 
 /// Something that a client may want to read again.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum Change {
     /// The list of tools (TOOL-19).
@@ -28,6 +31,8 @@ pub enum Change {
     Resources,
     /// The contents of the resource with this URI (RES-17).
     Resource(String),
+    /// The task with this key (TASK-34), which only its owner hears of.
+    Task(String),
 }
 
 impl Change {
@@ -51,6 +56,8 @@ pub struct Topics {
     pub resources: bool,
     /// The resources that it watches, each with what lies below it.
     pub uris: Vec<String>,
+    /// The keys of the tasks that it follows.
+    pub tasks: Vec<String>,
 }
 
 impl Topics {
@@ -88,10 +95,19 @@ impl Topics {
         self
     }
 
+    /// Follows tasks, by their keys.
+    #[must_use]
+    pub fn with_tasks<S: Into<String>>(mut self, keys: impl IntoIterator<Item = S>) -> Self {
+        self.tasks.extend(keys.into_iter().map(Into::into));
+        self
+    }
+
     /// Whether nothing is wanted (SUB-14).
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        !self.tools && !self.prompts && !self.resources && self.uris.is_empty()
+        !(self.tools || self.prompts || self.resources)
+            && self.uris.is_empty()
+            && self.tasks.is_empty()
     }
 
     /// What a listener is told of a change published for `tenant`, if anything.
@@ -109,6 +125,7 @@ impl Topics {
             Change::Prompts => self.prompts,
             Change::Resources => self.resources,
             Change::Resource(uri) => self.uris.iter().any(|watched| lies_within(uri, watched)),
+            Change::Task(key) => self.tasks.contains(key),
         }
     }
 }
@@ -308,7 +325,7 @@ mod in_process {
         }
     }
 
-    /// Changes not yet read, each once. Holds at most one a list, one a watched URI, and
+    /// Changes not yet read, each once. Holds at most one a list, one a task or watched URI, and
     /// [`MAX_BELOW`] others.
     #[derive(Default)]
     struct Pending {
@@ -357,7 +374,11 @@ mod in_process {
     fn uri_below<'a>(change: &'a Change, watched: &[String]) -> Option<&'a str> {
         match change {
             Change::Resource(uri) if !watched.contains(uri) => Some(uri),
-            Change::Tools | Change::Prompts | Change::Resources | Change::Resource(_) => None,
+            Change::Tools
+            | Change::Prompts
+            | Change::Resources
+            | Change::Resource(_)
+            | Change::Task(_) => None,
         }
     }
 

@@ -69,6 +69,7 @@ mod seal;
 mod server;
 mod strings;
 mod target;
+mod task;
 mod token;
 mod uri;
 
@@ -98,6 +99,10 @@ pub use {
     seal::{KeyRing, KeyRingError, OpenError, SealError, Sealer},
     server::Server,
     target::{BoxFuture, BoxStream, MaybeSend, MaybeSync},
+    task::store::{
+        Created, DueIndex, Mailbox, RECORD_BYTES, ReplayGuard, StoreError, TaskDriver, TaskRecord,
+        TaskStore,
+    },
 };
 
 #[doc(hidden)]

@@ -174,6 +174,7 @@ fn push_change(out: &mut Vec<u8>, id: &RawValue, change: &Change) {
         Change::Resource(uri) => {
             ("notifications/resources/updated", Params { uri: Some(uri), ..params })
         }
+        Change::Task(_) => return,
     };
     respond::push_notification(out, method, &params);
 }

@@ -1,0 +1,5 @@
+//! Tasks: calls that outlive their request (TASK area).
+//!
+//! - [`store`]: what a platform brings along.
+
+pub(crate) mod store;
