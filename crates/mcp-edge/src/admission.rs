@@ -137,7 +137,9 @@ impl Admission<'_> {
         match method {
             Method::Discover => {
                 let live = self.server.has_change_feed() && self.platform.can_stream();
-                Ok(self.json(id, &self.server.definition().discover[usize::from(live)]))
+                let tasks = self.server.tasks().is_some();
+                let discover = &self.server.definition().discover;
+                Ok(self.json(id, &discover[usize::from(live)][usize::from(tasks)]))
             }
             Method::List(list) => Ok(self.json(id, &self.list(list, params).await?)),
             Method::Listen => {
@@ -145,12 +147,18 @@ impl Admission<'_> {
                     return Err(Rejection::NotAcceptable);
                 }
                 let (platform, principal) = (Arc::clone(&self.platform), &self.principal);
-                listen::listen(self.server, platform, principal, id, params.notifications).await
+                let filter = params.notifications;
+                let tasks = || Self::needs_tasks(&incoming);
+                listen::listen(self.server, platform, principal, id, filter, tasks).await
             }
             Method::CallTool => self.call_tool(&incoming, observation).await,
             Method::GetPrompt => self.get_prompt(&incoming, observation).await,
             Method::ReadResource => self.read_resource(&incoming, observation).await,
             Method::Complete => self.complete(&incoming, observation).await,
+            Method::CancelTask | Method::GetTask | Method::UpdateTask => {
+                let result = self.task(method, &incoming).await?;
+                Ok(self.json(id, &result))
+            }
         }
     }
 
@@ -202,6 +210,7 @@ impl Admission<'_> {
         let named = match envelope.method.as_ref() {
             "tools/call" | "prompts/get" => &envelope.params.name,
             "resources/read" => &envelope.params.uri,
+            "tasks/get" | "tasks/update" | "tasks/cancel" => &envelope.params.task_id,
             _ => return Ok(()),
         };
         // without a value in the body there is nothing to mirror; step 18 says so.

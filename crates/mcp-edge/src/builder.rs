@@ -31,6 +31,7 @@ use crate::{
         end_result,
     },
     target::{DynAny, MaybeSend, MaybeSync},
+    task::store::RECORD_BYTES,
     uri,
 };
 
@@ -53,6 +54,7 @@ pub struct ServerBuilder {
     extensions: JsonObject,
     cache: BTreeMap<List, CacheHints>,
     discover_cache: CacheHints,
+    anonymous_tasks: bool,
     state: HashMap<TypeId, Box<DynAny>>,
     services: Services,
     hooks: Vec<Arc<dyn CallHook>>,
@@ -81,6 +83,7 @@ impl ServerBuilder {
             extensions: JsonObject::new(),
             cache: BTreeMap::new(),
             discover_cache: CacheHints::default(),
+            anonymous_tasks: false,
             state: HashMap::new(),
             services: Services::default(),
             hooks: Vec::new(),
@@ -417,7 +420,15 @@ impl ServerBuilder {
         self
     }
 
-    /// The keys that request states and cursors are sealed with. Adapters take them from the
+    /// Lets callers who are nobody in particular have tasks. They share them: whoever learns the id of
+    /// such a task can read and cancel it (TASK-37), and one bound holds for all of theirs together.
+    #[must_use]
+    pub fn anonymous_tasks(mut self, permitted: bool) -> Self {
+        self.anonymous_tasks = permitted;
+        self
+    }
+
+    /// The keys that request states, cursors and task ids are sealed with. Adapters take them from the
     /// platform's secrets, so a server seldom names them itself.
     #[must_use]
     pub fn sealer(mut self, sealer: impl Sealer) -> Self {
@@ -483,6 +494,26 @@ impl ServerBuilder {
         if self.limits.page_size == 0 {
             faults.push("Limits::page_size must be at least 1".to_owned());
         }
+        if self.limits.task_bytes > RECORD_BYTES {
+            faults.push(format!("Limits::task_bytes must be at most {RECORD_BYTES}"));
+        }
+        let most = self.limits.task_ttl_max;
+        if self.limits.task_ttl > most {
+            faults.push("Limits::task_ttl must be at most Limits::task_ttl_max".to_owned());
+        }
+        for (name, _, ToolEntry { policy, .. }) in &self.tools {
+            if policy.task_ttl.is_some_and(|ttl| ttl > most) {
+                faults.push(format!(
+                    "tool `{name}` has a task_ttl of more than Limits::task_ttl_max"
+                ));
+            }
+            if policy.requires_task && self.authenticator.is_none() && !self.anonymous_tasks {
+                faults.push(format!(
+                    "tool `{name}` requires a task, and without an authenticator nobody may have \
+                     one; add one, or say `anonymous_tasks(true)`"
+                ));
+            }
+        }
         if !(8..128).contains(&self.limits.json_depth) {
             faults.push("Limits::json_depth must be from 8 to 127".to_owned());
         }
@@ -505,11 +536,15 @@ impl ServerBuilder {
                 || self.prompts.iter().any(|(.., entry)| !entry.completers.is_empty())
                 || self.templates.iter().any(|(.., entry)| !entry.completers.is_empty()),
         };
-        let discover = [false, true].map(|live| {
+        let discover = |live: bool, tasks: bool| {
+            let mut extensions = self.extensions.clone();
+            if tasks {
+                extensions.insert(TASKS.to_owned(), json!({}));
+            }
             let mut result = json!({
                 "supportedVersions": MODERN_VERSIONS,
                 "capabilities": capabilities(
-                    offers, self.logging, &self.extensions, live,
+                    offers, self.logging, &extensions, live,
                 ),
             });
             if let (Some(text), Some(members)) = (&self.instructions, result.as_object_mut()) {
@@ -520,7 +555,8 @@ impl ServerBuilder {
             out.extend_from_slice(self.discover_cache.members().as_bytes());
             out.extend_from_slice(&complete_end);
             out
-        });
+        };
+        let discover = [false, true].map(|live| [discover(live, false), discover(live, true)]);
         let mut refuse = |what: &str, duplicates: Vec<String>| {
             faults.extend(duplicates.into_iter().map(|name| {
                 format!("{what} `{name}` is defined twice; names are unique: rename one")
@@ -585,6 +621,7 @@ impl ServerBuilder {
             templates,
             offers,
             discover,
+            anonymous_tasks: self.anonymous_tasks,
             state: self.state,
             forms: RwLock::default(),
             listeners: Arc::default(),

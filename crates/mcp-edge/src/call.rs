@@ -4,16 +4,18 @@
 use std::{
     collections::BTreeMap,
     fmt,
+    future::{pending, poll_fn},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     envelope,
     error::RequestError,
-    journal::engine::Engine,
+    journal::engine::{Engine, Fatal},
     observe::TraceContext,
     outbox::Outbox,
     platform::{Platform, SETTLE_MARGIN, Timestamp, time_left},
@@ -46,6 +48,8 @@ pub(crate) struct Call {
     pub(crate) name: Arc<str>,
     /// Whether the method may answer with questions (MRTR-02).
     pub(crate) may_ask: bool,
+    /// Whether the method may answer with a task (TASK-05).
+    pub(crate) may_become_task: bool,
     /// When this request must have been answered.
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) trace: Option<Box<TraceContext>>,
@@ -79,10 +83,51 @@ impl Call {
         run_id
     }
 
+    /// Whether this client can hold a task, and there can be one.
+    pub(crate) fn can_go_on_as_task(&self) -> bool {
+        self.may_become_task
+            && self.capabilities.has(Capability::Tasks)
+            && self.server.tasks_of(&self.principal).is_some()
+    }
+
+    /// Uses up the state that this call was taken up with. Returns when it is the first to do so;
+    /// otherwise the run ends.
+    pub(crate) async fn spend(&self) {
+        let Some(id) = poll_fn(|cx| self.engine().begin_spending(cx.waker())).await else {
+            return; // another step did
+        };
+        let _spending = Spending(self);
+        let fatal = match &self.server.services().replay_guard {
+            None => {
+                Fatal::NoReplayGuard("it is for single use, and there is no replay guard".into())
+            }
+            Some(guard) => {
+                let now = self.platform.now();
+                let expires = now + self.server.limits().state_ttl;
+                match guard.spend(&id, expires, now).await {
+                    Ok(true) => return self.engine().spent(),
+                    Ok(false) => Fatal::StateSpent,
+                    Err(error) => Fatal::NoReplayGuard(error.to_string()),
+                }
+            }
+        };
+        self.engine().fail(fatal);
+        pending().await
+    }
+
     /// How long a step may hold back a question beside it (rule B).
     pub(crate) fn settle_timer(&self) -> BoxFuture<'static, ()> {
         let platform = self.platform();
         platform.sleep(time_left(platform, self.server.limits().settle, SETTLE_MARGIN))
+    }
+}
+
+/// A state that is being used up; when that is given up, the next step has to.
+struct Spending<'a>(&'a Call);
+
+impl Drop for Spending<'_> {
+    fn drop(&mut self) {
+        self.0.engine().end_spending();
     }
 }
 
@@ -115,8 +160,10 @@ pub enum Capability {
 /// The extension by which a client can hold a task.
 pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// What the client declared on this request, and on no other (META-08).
-#[derive(Clone, Debug, Default)]
+/// What the client declared on this request, and on no other (META-08). A task keeps what the request
+/// declared that began it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct ClientCapabilities {
     form: bool,
     url: bool,
@@ -125,6 +172,7 @@ pub(crate) struct ClientCapabilities {
     sampling_context: bool,
     sampling_tools: bool,
     /// JSON of the extensions, a part of the request's body.
+    #[serde(with = "text")]
     extensions: Option<Bytes>,
 }
 
@@ -182,5 +230,24 @@ impl ClientCapabilities {
             Value::Object(required) => Some(required),
             _ => None,
         }
+    }
+}
+
+/// Bytes that are UTF-8, as a JSON string.
+mod text {
+    use bytes::Bytes;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        bytes: &Option<Bytes>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        bytes.as_deref().map(String::from_utf8_lossy).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Bytes>, D::Error> {
+        Ok(Option::<String>::deserialize(deserializer)?.map(Bytes::from))
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     error::ToolError,
     feed::Publisher,
     journal::{
-        claim::{Claim, Claimed, ask, in_step, read},
+        claim::{Claim, Claimed, Held, ask, background, in_step, read},
         engine::{Fatal, Question},
         entry::{Digest, Kind},
     },
@@ -54,7 +54,8 @@ impl Cx {
     /// Runs `effect` once: its value, or its error, is in the journal from then on.
     ///
     /// A crash while it runs makes it run again; give what it calls an
-    /// [`idempotency_key`](Self::idempotency_key). The value always comes back the way serde reads
+    /// [`idempotency_key`](Self::idempotency_key). An error made by
+    /// [`ToolError::retry_after`] is not remembered: in a task the step runs again later. The value always comes back the way serde reads
     /// it, so that a first run and a replay see the same.
     ///
     /// # Errors
@@ -72,19 +73,16 @@ impl Cx {
             Claimed::Replayed(Kind::FailedStep, error) => Err(serde_json::from_str(error.get())?),
             Claimed::Replayed(_, value) => Ok(serde_json::from_str(value.get())?),
             Claimed::Fresh(mut held) => {
-                held.begin_step();
+                held.begin_step().await;
                 let result = in_step(&self.call, effect()).await.map_err(Into::into);
                 match result {
                     Ok(value) => {
                         let raw = to_raw_value(&value)?;
                         let value = serde_json::from_str(raw.get())?;
-                        held.commit(Kind::Step, raw);
+                        held.commit(Kind::Step, raw).await;
                         Ok(value)
                     }
-                    Err(error) => {
-                        held.commit(Kind::FailedStep, to_raw_value(&error)?);
-                        Err(error)
-                    }
+                    Err(error) => failed_step(held, error).await,
                 }
             }
         }
@@ -101,13 +99,13 @@ impl Cx {
         match Claim::new(&self.call, key.as_ref(), Kind::Once).await {
             Claimed::Replayed(_, value) => reread(&value, key.as_ref()),
             Claimed::Fresh(mut held) => {
-                held.begin_step();
+                held.begin_step().await;
                 let value = in_step(&self.call, effect()).await;
                 let Ok(raw) = to_raw_value(&value) else {
                     panic!("the value of once(`{}`) cannot be written as JSON", key.as_ref())
                 };
                 let value = reread(&raw, key.as_ref());
-                held.commit(Kind::Once, raw);
+                held.commit(Kind::Once, raw).await;
                 value
             }
         }
@@ -194,18 +192,21 @@ impl Cx {
 
     // Time.
 
-    /// From here on the call may go on as a task, which outlives the request. Returns whether it
-    /// is one now; without a task store it never is, and the call goes on inside the request.
+    /// From here on the call goes on as a task, which outlives the request, if its client can hold
+    /// one and the server has a store. Returns whether it is one now; if not, it goes on inside the
+    /// request.
+    ///
+    /// `status` is what the client reads meanwhile. A call that is a task already only changes it.
     pub async fn background(&self, status: impl Into<String>) -> bool {
-        let _ = status.into();
-        false
+        background(&self.call, status.into()).await
     }
 
     /// Sleeps until a deadline that is drawn once, at the first use of `key`, and kept over rounds:
     /// beside a question in a `select!` it is a timeout that survives the round.
     ///
-    /// Inside a request it sleeps up to 20 s ([`Limits::inline_sleep`](crate::Limits)); for longer
-    /// sleeps without a question beside them the call is refused.
+    /// In a task nothing is held meanwhile. Inside a request it sleeps up to 20 s
+    /// ([`Limits::inline_sleep`](crate::Limits)); for longer sleeps without a question beside them the
+    /// call is refused.
     pub async fn sleep(&self, key: impl AsRef<str>, duration: Duration) {
         match Claim::new(&self.call, key.as_ref(), Kind::Sleep).await {
             Claimed::Replayed(..) => {}
@@ -240,10 +241,17 @@ impl Cx {
     /// Tells the client how far the call is, if it asked to be told (PROG-01).
     ///
     /// `done` must grow (PROG-03). At most one notification per 20 ms goes out; the newest always
-    /// arrives. Silent while the journal is replayed.
+    /// arrives. In a task the message becomes its status (TASK-35). Silent while the journal is
+    /// replayed.
     pub fn progress(&self, done: f64, total: impl Into<Option<f64>>, message: &str) {
-        if self.call.engine().is_replaying() {
-            return;
+        {
+            let mut engine = self.call.engine();
+            if engine.is_replaying() {
+                return;
+            }
+            if engine.is_in_task() {
+                return engine.tell(message.to_owned());
+            }
         }
         let now = self.call.platform().now();
         self.call.outbox().progress(now, done, total.into(), message);
@@ -396,6 +404,18 @@ impl Cx {
     async fn fail<T>(&self, fatal: Fatal) -> T {
         self.call.engine().fail(fatal);
         std::future::pending().await
+    }
+}
+
+/// A step that failed: remembered, unless it asks to be tried again later.
+async fn failed_step<T>(held: Held<'_>, error: ToolError) -> Result<T, ToolError> {
+    match error.retry_delay() {
+        Some(delay) if held.is_in_task() => held.retry(delay).await,
+        Some(_) => Err(error),
+        None => {
+            held.commit(Kind::FailedStep, to_raw_value(&error)?).await;
+            Err(error)
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use crate::{
         entry::{Journal, Kind},
         run::Run,
     },
+    method::Method,
     observe::{CallOutcome, Observation, TraceContext},
     options::{Completers, Policy},
     outbox::Outbox,
@@ -31,6 +32,7 @@ use crate::{
     rejection::{HeaderFault, Rejection},
     schema,
     server::{PromptEntry, ResourceEntry, TemplateEntry},
+    task,
     token::{Binding, State},
     uri,
 };
@@ -97,10 +99,14 @@ impl Admission<'_> {
         }
         if tool.policy.requires_task {
             // A-46: before anything of it runs.
-            return Err(capabilities(incoming).missing(Capability::Tasks).map_or_else(
-                || Rejection::internal(format_args!("tool `{name}` needs a task store")),
-                execution::missing,
-            ));
+            Self::needs_tasks(incoming)?;
+            if self.server.tasks_of(&self.principal).is_none() {
+                return Err(Rejection::internal(format_args!(
+                    "tool `{name}` requires a task, and this caller cannot have one: there is no \
+                     store (Server::with_tasks), or it is anonymous and nothing says \
+                     `anonymous_tasks(true)`"
+                )));
+            }
         }
         let (policy, name) = (&tool.policy, &tool.name);
         let target = Target { method: "tools/call", name, arguments, policy, may_ask: true };
@@ -113,7 +119,13 @@ impl Admission<'_> {
                     Invoked::Answered(Ok(Output::Tool(invalid_arguments(&violations))))
                 }
             };
-            (invoked, execution::Kind::Tool { output: tool.output.clone() })
+            (
+                invoked,
+                execution::Kind::Tool {
+                    output: tool.output.clone(),
+                    task_ttl: tool.policy.task_ttl,
+                },
+            )
         })
         .await
     }
@@ -223,6 +235,32 @@ impl Admission<'_> {
         .await
     }
 
+    /// The methods of the tasks extension: declared first (TASK-33), then everything else.
+    pub(crate) async fn task(
+        &self,
+        method: Method,
+        incoming: &Incoming<'_>,
+    ) -> Result<Vec<u8>, Rejection> {
+        Self::needs_tasks(incoming)?;
+        let (server, platform) = (self.server, self.platform.as_ref());
+        let (caller, params) = (&self.principal, incoming.params);
+        let id = required(params.task_id.as_deref(), "taskId")?;
+        match method {
+            Method::UpdateTask => {
+                let answers = typed(params.input_responses, "inputResponses")?;
+                task::serve::update(server, platform, caller, id, answers).await
+            }
+            Method::CancelTask => task::serve::cancel(server, platform, caller, id).await,
+            _ => task::serve::get(server, platform, caller, id).await,
+        }
+    }
+
+    /// Refuses a client that did not declare the tasks extension on this request (TASK-33).
+    pub(crate) fn needs_tasks(incoming: &Incoming<'_>) -> Result<(), Rejection> {
+        let missing = capabilities(incoming).missing(Capability::Tasks);
+        missing.map_or(Ok(()), |missing| Err(execution::missing(missing)))
+    }
+
     async fn find<T: 'static>(
         &self,
         provider: Option<&Arc<dyn Provider<T>>>,
@@ -328,7 +366,7 @@ impl Admission<'_> {
         };
         let binding = self.binding(target)?;
         let state = State::open(token, self.server, self.platform.as_ref(), binding).await?;
-        let State { mut journal, mut carried, .. } = state;
+        let State { mut journal, mut carried, given_back, .. } = state;
         answers.retain(|key, _| journal.open.iter().any(|question| question.key == *key));
         check_answers(&journal, &answers)?;
         carried.append(&mut answers);
@@ -340,11 +378,16 @@ impl Admission<'_> {
                 )));
             }
             journal.round += 1;
-            let state = State::new(journal, carried, now, self.server.limits().state_ttl);
+            let ttl = self.server.limits().state_ttl;
+            let state = State::new(journal, carried, now, ttl).given_back(given_back + 1);
             return self.give_back(incoming.id, &state, target).await;
         }
         journal.answer(&mut carried);
-        let engine = Engine::resume(journal, target.policy.version, now);
+        let id = target.policy.single_use.then(|| journal.use_id(given_back));
+        let mut engine = Engine::resume(journal, target.policy.version, now);
+        if let Some(id) = id {
+            engine = engine.spending(id);
+        }
         Ok(Begin::Run(self.call(incoming, target, level, engine)))
     }
 
@@ -392,6 +435,7 @@ impl Admission<'_> {
             capabilities: capabilities(incoming),
             name: Arc::clone(target.name),
             may_ask: target.may_ask,
+            may_become_task: target.method == "tools/call",
             deadline,
             trace: self.trace(incoming.meta),
             outbox: match self.accept.sse {
@@ -471,18 +515,21 @@ fn check_answers(
 ) -> Result<(), Rejection> {
     for question in &journal.open {
         let Some(answer) = answers.get(&question.key) else { continue };
-        let text = answer.get();
-        let sound = match question.kind {
-            Kind::Sampling => serde_json::from_str::<SampleResult>(text).is_ok(),
-            Kind::Roots => serde_json::from_str::<RootsResult>(text).is_ok(),
-            _ => serde_json::from_str::<ElicitResult>(text)
-                .is_ok_and(|answer| answer.check().is_ok()),
-        };
-        if !sound {
+        if !check_answer(question.kind, answer) {
             return Err(bad_answer(&question.key));
         }
     }
     Ok(())
+}
+
+/// Whether an answer is one of its kind.
+pub(crate) fn check_answer(kind: Kind, answer: &RawValue) -> bool {
+    let text = answer.get();
+    match kind {
+        Kind::Sampling => serde_json::from_str::<SampleResult>(text).is_ok(),
+        Kind::Roots => serde_json::from_str::<RootsResult>(text).is_ok(),
+        _ => serde_json::from_str::<ElicitResult>(text).is_ok_and(|answer| answer.check().is_ok()),
+    }
 }
 
 pub(crate) fn bad_answer(key: &str) -> Rejection {

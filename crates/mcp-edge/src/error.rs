@@ -1,6 +1,6 @@
 //! Errors that handlers return, and the ones that building a server can give.
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -63,6 +63,12 @@ impl RequestError {
         Self::plain(code::INTERNAL_ERROR, "The call took too long".to_owned())
     }
 
+    /// The owner has as many open tasks as it may.
+    pub(crate) fn too_many_tasks() -> Self {
+        let text = "Too many open tasks; wait until some have ended, or cancel them";
+        Self::plain(code::INTERNAL_ERROR, text.to_owned())
+    }
+
     /// A lint of the journal, where lints are errors: the author is the one who reads it.
     pub(crate) fn lint(message: String) -> Self {
         Self::plain(code::INTERNAL_ERROR, message)
@@ -122,6 +128,7 @@ impl From<ToolError> for RequestError {
     fn from(error: ToolError) -> Self {
         match error.0 {
             ToolErrorKind::Tool { text, source } => Self::internal(source.unwrap_or(text)),
+            ToolErrorKind::RetryAfter { text, .. } => Self::internal(text),
             ToolErrorKind::Protocol(error) => error,
         }
     }
@@ -146,12 +153,22 @@ pub(crate) enum ToolErrorKind {
     },
     #[serde(rename = "p")]
     Protocol(RequestError),
+    /// Never in a journal.
+    #[serde(skip)]
+    RetryAfter { text: String, delay: Duration },
 }
 
 impl ToolError {
     /// An error that the model reads and can act on.
     pub fn new(text: impl Into<String>) -> Self {
         Self(ToolErrorKind::Tool { text: text.into(), source: None })
+    }
+
+    /// A step that may succeed later. In a task the step runs again after `delay`, as often as it
+    /// says so, until the task is past its time; elsewhere it is an error like that of
+    /// [`new`](Self::new), and is not remembered.
+    pub fn retry_after(text: impl Into<String>, delay: Duration) -> Self {
+        Self(ToolErrorKind::RetryAfter { text: text.into(), delay })
     }
 
     /// Answers the request with a JSON-RPC error instead of a tool result.
@@ -165,7 +182,14 @@ impl ToolError {
     pub fn public(self) -> Self {
         match self.0 {
             ToolErrorKind::Tool { source: Some(source), .. } => Self::new(source),
-            ToolErrorKind::Tool { .. } | ToolErrorKind::Protocol(_) => self,
+            _ => self,
+        }
+    }
+
+    pub(crate) const fn retry_delay(&self) -> Option<Duration> {
+        match self.0 {
+            ToolErrorKind::RetryAfter { delay, .. } => Some(delay),
+            _ => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! Runs a call to its answer, and decides by what happens whether that is JSON or SSE.
 
 use std::{
+    collections::BTreeMap,
     mem,
     pin::Pin,
     sync::Arc,
@@ -34,6 +35,7 @@ use crate::{
     schema::{self, Schema},
     server::Server,
     target::{BoxFuture, boxed, boxed_stream},
+    task,
     token::{Binding, State},
 };
 
@@ -55,7 +57,7 @@ pub(crate) struct Execution {
 /// What else is known of what is called.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    Tool { output: Option<Arc<Schema>> },
+    Tool { output: Option<Arc<Schema>>, task_ttl: Option<Duration> },
     Read { mime_type: Option<String>, cache: CacheHints },
     Other,
 }
@@ -131,47 +133,13 @@ impl Execution {
 
     /// The message that ends the call.
     fn complete(&mut self, call: &Call, outcome: Outcome) -> Result<Vec<u8>, Rejection> {
-        let output = outcome.map_err(Rejection::Failed)?;
         let mut out = Vec::with_capacity(512);
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         out.extend_from_slice(&self.id);
         out.extend_from_slice(br#","result":"#);
-        let meta = match output {
-            Output::Tool(mut result) => {
-                if result.is_error {
-                    self.outcome = CallOutcome::ToolError;
-                } else {
-                    let json = result.structured_content.as_ref().map(|json| json.get());
-                    self.check_output(call, json)?;
-                }
-                let meta = result.meta.take();
-                open_object::<ToolResult>(&mut out, &result)?;
-                meta
-            }
-            Output::Structured(json) => {
-                self.check_output(call, Some(&json))?;
-                write_structured(&mut out, &json)?;
-                None
-            }
-            Output::Prompt(mut result) => {
-                let meta = result.meta.take();
-                open_object::<PromptResult>(&mut out, &result)?;
-                meta
-            }
-            Output::Resource(contents) => {
-                self.write_contents(&mut out, call, contents)?;
-                None
-            }
-            Output::Completion(completion) => {
-                #[derive(Serialize)]
-                struct Members {
-                    completion: Completion,
-                }
-                open_object(&mut out, &Members { completion })?;
-                None
-            }
-        };
-        call.server.end_result(&mut out, "complete", meta.as_ref());
+        if self.kind.write(&mut out, call, outcome)? {
+            self.outcome = CallOutcome::ToolError;
+        }
         out.push(b'}');
         let limit = call.server.limits().response_bytes;
         if out.len() > limit {
@@ -185,9 +153,87 @@ impl Execution {
         Ok(out)
     }
 
+    /// What is to be sealed when a call suspends.
+    fn suspend(&mut self, call: &Arc<Call>) -> Result<BoxFuture<'static, Sealed>, Rejection> {
+        self.outcome = CallOutcome::InputRequired;
+        let run_id = call.run_id();
+        let suspended = call.engine().suspend(run_id);
+        let (journal, questions) = suspended.map_err(|fatal| refusal(call, fatal))?;
+        check_round(&call.server, &call.name, journal.round)?;
+        let arguments = self.arguments.clone();
+        let (call, method, id) = (Arc::clone(call), self.method, self.id.clone());
+        Ok(boxed(async move { seal(&call, method, arguments, id, journal, questions).await }))
+    }
+
+    /// What is to be written when a call goes on as a task.
+    fn go_on_as_task(&mut self, call: &Arc<Call>) -> Result<BoxFuture<'static, Sealed>, Rejection> {
+        self.outcome = CallOutcome::Task;
+        let run_id = call.run_id();
+        let Some((journal, status)) = call.engine().go_on_as_task(run_id) else {
+            return Err(Rejection::internal("nobody wanted to go on as a task"));
+        };
+        let ttl = match self.kind {
+            Kind::Tool { task_ttl, .. } => task_ttl,
+            Kind::Read { .. } | Kind::Other => None,
+        };
+        let (call, arguments, id) = (Arc::clone(call), self.arguments.clone(), self.id.clone());
+        Ok(boxed(async move {
+            let result = task::create(&call, arguments, journal, status, ttl).await?;
+            Ok(respond::envelope(std::str::from_utf8(&id).ok(), "result", &result))
+        }))
+    }
+}
+
+impl Kind {
+    /// Writes the result of a call. Returns whether it is the error of a tool.
+    pub(crate) fn write(
+        &self,
+        out: &mut Vec<u8>,
+        call: &Call,
+        outcome: Outcome,
+    ) -> Result<bool, Rejection> {
+        let mut is_error = false;
+        let meta = match outcome.map_err(Rejection::Failed)? {
+            Output::Tool(mut result) => {
+                is_error = result.is_error;
+                if !is_error {
+                    let json = result.structured_content.as_ref().map(|json| json.get());
+                    self.check_output(call, json)?;
+                }
+                let meta = result.meta.take();
+                open_object::<ToolResult>(out, &result)?;
+                meta
+            }
+            Output::Structured(json) => {
+                self.check_output(call, Some(&json))?;
+                write_structured(out, &json)?;
+                None
+            }
+            Output::Prompt(mut result) => {
+                let meta = result.meta.take();
+                open_object::<PromptResult>(out, &result)?;
+                meta
+            }
+            Output::Resource(contents) => {
+                self.write_contents(out, call, contents)?;
+                None
+            }
+            Output::Completion(completion) => {
+                #[derive(Serialize)]
+                struct Members {
+                    completion: Completion,
+                }
+                open_object(out, &Members { completion })?;
+                None
+            }
+        };
+        call.server.end_result(out, "complete", meta.as_ref());
+        Ok(is_error)
+    }
+
     /// Checks a structured result against its schema (TOOL-12, A-47).
     fn check_output(&self, call: &Call, json: Option<&str>) -> Result<(), Rejection> {
-        let Kind::Tool { output: Some(schema) } = &self.kind else { return Ok(()) };
+        let Self::Tool { output: Some(schema), .. } = self else { return Ok(()) };
         let fault = match json {
             None => "it has no structured content".to_owned(),
             Some(json) => match schema.validate_json(json) {
@@ -211,9 +257,9 @@ impl Execution {
             // RES-08: absence is never an empty array.
             return Err(Rejection::Failed(RequestError::not_found(&*call.name)));
         }
-        let (mime_type, cache) = match &self.kind {
-            Kind::Read { mime_type, cache } => (mime_type.as_ref(), *cache),
-            Kind::Tool { .. } | Kind::Other => (None, CacheHints::default()),
+        let (mime_type, cache) = match self {
+            Self::Read { mime_type, cache } => (mime_type.as_ref(), *cache),
+            Self::Tool { .. } | Self::Other => (None, CacheHints::default()),
         };
         if let Some(mime_type) = mime_type {
             for content in contents.iter_mut().filter(|content| content.mime_type.is_none()) {
@@ -227,18 +273,6 @@ impl Execution {
         open_object(out, &Members { contents })?;
         out.extend_from_slice(cache.members().as_bytes());
         Ok(())
-    }
-
-    /// What is to be sealed when a call suspends.
-    fn suspend(&mut self, call: &Arc<Call>) -> Result<BoxFuture<'static, Sealed>, Rejection> {
-        self.outcome = CallOutcome::InputRequired;
-        let run_id = call.run_id();
-        let suspended = call.engine().suspend(run_id);
-        let (journal, questions) = suspended.map_err(|fatal| refusal(call, fatal))?;
-        check_round(&call.server, &call.name, journal.round)?;
-        let arguments = self.arguments.clone();
-        let (call, method, id) = (Arc::clone(call), self.method, self.id.clone());
-        Ok(boxed(async move { seal(&call, method, arguments, id, journal, questions).await }))
     }
 }
 
@@ -337,10 +371,13 @@ impl Reply {
                 self.stage = Stage::Sealing(self.execution.suspend(call)?);
                 Ok(None)
             }
-            End::Fatal(fatal) => Err(refusal(call, fatal)),
-            End::Panicked(text) => {
-                Err(Rejection::internal(format_args!("`{}` panicked: {text}", call.name)))
+            End::Background => {
+                self.stage = Stage::Sealing(self.execution.go_on_as_task(call)?);
+                Ok(None)
             }
+            End::Fatal(fatal) => Err(refusal(call, fatal)),
+            End::Panicked(text) => Err(panicked(call, &text)),
+            End::Unwritten | End::Retry(_) => Err(Rejection::internal("this is not a task")),
         }
     }
 }
@@ -405,29 +442,17 @@ pub(crate) fn reply(accept: Accept, message: Vec<u8>) -> Response<Body> {
 /// The result that asks the client (MRTR-03); it carries no caching fields (MRTR-25).
 pub(crate) fn input_required(server: &Server, questions: &[Question], token: &str) -> Vec<u8> {
     #[derive(Serialize)]
-    struct Request<'a> {
-        method: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        params: Option<&'a RawValue>,
-    }
-    #[derive(Serialize)]
     #[serde(rename_all = "camelCase")]
     struct Members<'a> {
-        #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
-        input_requests: std::collections::BTreeMap<&'a str, Request<'a>>,
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        input_requests: BTreeMap<&'a str, InputRequest<'a>>,
         request_state: &'a str,
     }
     let input_requests = questions
         .iter()
         .map(|question| {
-            let method = match question.kind {
-                entry::Kind::Sampling => "sampling/createMessage",
-                entry::Kind::Roots => "roots/list",
-                _ => "elicitation/create",
-            };
-            let params =
-                question.params.as_deref().and_then(|json| serde_json::from_str(json).ok());
-            (question.key.as_str(), Request { method, params })
+            let params = question.params.as_deref();
+            (question.key.as_str(), InputRequest::new(question.kind, params))
         })
         .collect();
     let members = Members { input_requests, request_state: token };
@@ -436,6 +461,26 @@ pub(crate) fn input_required(server: &Server, questions: &[Question], token: &st
     out.pop();
     server.end_result(&mut out, "input_required", None);
     out
+}
+
+/// One entry of `inputRequests`.
+#[derive(Serialize)]
+pub(crate) struct InputRequest<'a> {
+    method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<&'a RawValue>,
+}
+
+impl<'a> InputRequest<'a> {
+    /// A question; `params` are JSON.
+    pub(crate) fn new(kind: entry::Kind, params: Option<&'a str>) -> Self {
+        let method = match kind {
+            entry::Kind::Sampling => "sampling/createMessage",
+            entry::Kind::Roots => "roots/list",
+            _ => "elicitation/create",
+        };
+        Self { method, params: params.and_then(|json| serde_json::from_str(json).ok()) }
+    }
 }
 
 /// A round more than the limit ends the call (MRTR-29).
@@ -449,14 +494,23 @@ pub(crate) fn check_round(server: &Server, name: &str, round: u32) -> Result<(),
     Ok(())
 }
 
+pub(crate) fn panicked(call: &Call, text: &str) -> Rejection {
+    Rejection::internal(format_args!("`{}` panicked: {text}", call.name))
+}
+
 /// What the client is told about a run that cannot go on. The log names the key.
-fn refusal(call: &Call, fatal: Fatal) -> Rejection {
+pub(crate) fn refusal(call: &Call, fatal: Fatal) -> Rejection {
     let name = &*call.name;
     match fatal {
         Fatal::Misuse(text) => Rejection::internal(format_args!("`{name}`: {text}")),
         Fatal::Lint(text) => Rejection::Failed(RequestError::lint(format!("`{name}`: {text}"))),
         Fatal::BadAnswer { key } => bad_answer(&key),
         Fatal::MissingCapability(required) => missing(required),
+        Fatal::StateSpent => {
+            tracing::warn!(name, "a requestState was refused: it was used already");
+            Rejection::InvalidState
+        }
+        Fatal::NoReplayGuard(text) => Rejection::internal(format_args!("`{name}`: {text}")),
         Fatal::SleepTooLong { key } => {
             tracing::warn!(
                 name,

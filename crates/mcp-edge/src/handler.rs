@@ -464,6 +464,7 @@ pub(crate) fn tool_failure(error: ToolError) -> Result<ToolResult, RequestError>
             }
             Ok(ToolResult::error(text))
         }
+        ToolErrorKind::RetryAfter { text, .. } => Ok(ToolResult::error(text)),
     }
 }
 

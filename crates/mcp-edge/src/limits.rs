@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::task::store::RECORD_BYTES;
+
 /// Bounds and times of a server. Start from [`Limits::default`] and change what you need.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -46,6 +48,27 @@ pub struct Limits {
     pub listen_bytes: usize,
     /// Most entries of one page of a list. Default 1,000.
     pub page_size: usize,
+    /// How long a task lives, from its creation on (TASK-38), unless its tool says otherwise. Default
+    /// 24 hours.
+    pub task_ttl: Duration,
+    /// Longest life that a tool may give its tasks. Default 30 days.
+    pub task_ttl_max: Duration,
+    /// Most open tasks of one owner; a call that would be one more fails with `-32603`. Default 100.
+    pub open_tasks: u32,
+    /// Largest record of a task in bytes, with its journal, arguments and result; a task that would
+    /// need more fails with `-32603`. Default 256 KiB, and at most that.
+    pub task_bytes: usize,
+    /// Most questions that a task asks in its life; one more fails it. Default 256.
+    pub task_questions: usize,
+    /// How often a task is taken up without getting any further, before it fails. Default 5.
+    pub task_attempts: u32,
+    /// How long whoever advances a task has it for itself without renewing that; after a crash the task
+    /// goes on so much later. Default 10 s; where a request is cut off, until five seconds after that.
+    pub task_lease: Duration,
+    /// How often a lease is renewed. Default 3 s.
+    pub task_heartbeat: Duration,
+    /// How often clients are asked to look at a task at most (`pollIntervalMs`). Default one second.
+    pub poll_interval: Duration,
 }
 
 impl Default for Limits {
@@ -69,6 +92,15 @@ impl Default for Limits {
             listen_uris: 256,
             listen_bytes: 64 << 10,
             page_size: 1000,
+            task_ttl: Duration::from_secs(24 * 3600),
+            task_ttl_max: Duration::from_secs(30 * 24 * 3600),
+            open_tasks: 100,
+            task_bytes: RECORD_BYTES,
+            task_questions: 256,
+            task_attempts: 5,
+            task_lease: Duration::from_secs(10),
+            task_heartbeat: Duration::from_secs(3),
+            poll_interval: Duration::from_secs(1),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `subscriptions/listen`: a stream of news (SUB-01 to SUB-17).
 
 use std::{
+    collections::{BTreeMap, VecDeque},
     pin::Pin,
     sync::{
         Arc,
@@ -18,13 +19,14 @@ use serde_json::value::RawValue;
 use crate::{
     body::Body,
     feed::{Change, Topics},
-    platform::{ANSWER_MARGIN, Platform, time_left},
+    platform::{ANSWER_MARGIN, Platform, Timestamp, time_left},
     principal::Principal,
     provider,
     rejection::Rejection,
     respond::{self, KeepAlive},
     server::Server,
-    target::{BoxFuture, BoxStream, boxed_stream},
+    target::{BoxFuture, BoxStream, boxed, boxed_stream},
+    task::{self, record::Task},
     uri,
 };
 
@@ -45,6 +47,8 @@ struct Filter {
     resources_list_changed: Option<bool>,
     #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     resource_subscriptions: Option<Vec<String>>,
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    task_ids: Option<Vec<String>>,
 }
 
 /// Takes an explicit null for what it is, ill-typed (SUB-01).
@@ -55,21 +59,30 @@ fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
 }
 
 /// Opens a stream of news. Where the front door does not stream, it is acknowledged and ends.
+/// `needs_tasks` refuses a client that cannot hold tasks.
 pub(crate) async fn listen(
     server: &Server,
     platform: Arc<dyn Platform>,
-    principal: &Principal,
+    principal: &Arc<Principal>,
     id: &str,
     notifications: Option<&str>,
+    needs_tasks: impl Fn() -> Result<(), Rejection>,
 ) -> Result<Response<Body>, Rejection> {
     let ill_formed = || Rejection::params("params.notifications must be an object of filters");
     let asked = notifications.filter(|filter| filter.starts_with('{'));
     let asked: Filter =
         serde_json::from_str(asked.ok_or_else(ill_formed)?).map_err(|_| ill_formed())?;
+    if asked.task_ids.is_some() {
+        needs_tasks()?; // SUB-18
+    }
     let limit = server.limits().listen_uris;
-    if asked.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > limit) {
-        let text = format!("params.notifications.resourceSubscriptions has more than {limit} URIs");
-        return Err(Rejection::params(text));
+    let lists =
+        [("resourceSubscriptions", &asked.resource_subscriptions), ("taskIds", &asked.task_ids)];
+    for (name, list) in lists {
+        if list.as_ref().is_some_and(|list| list.len() > limit) {
+            let text = format!("params.notifications.{name} has more than {limit} entries");
+            return Err(Rejection::params(text));
+        }
     }
     let limit = server.limits().listen_bytes;
     if id.len() + notifications.map_or(0, str::len) > limit {
@@ -77,8 +90,15 @@ pub(crate) async fn listen(
         return Err(Rejection::params(text));
     }
     let place = Place::take(server).ok_or(Rejection::TooManyListeners)?;
-    let honoured = honoured(server, platform.as_ref(), principal, asked).await;
-    let feed = match topics(&honoured, principal) {
+    let mut asked = asked;
+    let followed =
+        followed(server, platform.as_ref(), principal, asked.task_ids.take().unwrap_or_default())
+            .await;
+    let mut honoured = honoured(server, platform.as_ref(), principal, asked).await;
+    honoured.task_ids = Some(followed.iter().map(|(_, id)| id.clone()).collect::<Vec<_>>())
+        .filter(|ids| !ids.is_empty());
+    let keys = followed.iter().map(|(key, _)| key.clone());
+    let feed = match topics(&honoured, principal).with_tasks(keys) {
         topics if topics.is_empty() => None,
         // Before the acknowledgement, so that nothing is missed after it.
         topics => match &server.services().feed {
@@ -98,6 +118,7 @@ pub(crate) async fn listen(
     let listening = Listening {
         first: Some(first),
         feed,
+        tasks: Followed::new(server, &platform, principal, followed),
         end: Some(end),
         id,
         over: [platform.sleep(life), platform.drained()],
@@ -132,7 +153,30 @@ async fn honoured(
         prompts_list_changed: keep(asked.prompts_list_changed, offers.prompts),
         resources_list_changed: keep(asked.resources_list_changed, offers.resources),
         resource_subscriptions: Some(uris).filter(|uris| !uris.is_empty()),
+        task_ids: None,
     }
+}
+
+/// The tasks of a filter that are the caller's, each by its key and its id (TASK-34).
+async fn followed(
+    server: &Server,
+    platform: &dyn Platform,
+    principal: &Principal,
+    ids: Vec<String>,
+) -> Vec<(String, String)> {
+    let mut followed = Vec::new();
+    if !server.has_change_feed() || !platform.can_stream() {
+        return followed;
+    }
+    for id in ids {
+        if followed.iter().any(|(_, known)| *known == id) {
+            continue;
+        }
+        if let Ok(found) = task::serve::find(server, platform, principal, &id).await {
+            followed.push((found.key, id));
+        }
+    }
+    followed
 }
 
 /// Whether there is a resource at a URI, for this caller. A provider that fails knows nothing.
@@ -165,6 +209,7 @@ fn acknowledge(out: &mut Vec<u8>, id: &RawValue, honoured: &Filter) {
     respond::push_notification(out, "notifications/subscriptions/acknowledged", &params);
 }
 
+/// Appends what a change is to a listener; a task is to be looked at first.
 fn push_change(out: &mut Vec<u8>, id: &RawValue, change: &Change) {
     let params = Params::new(id);
     let (method, params) = match change {
@@ -174,7 +219,7 @@ fn push_change(out: &mut Vec<u8>, id: &RawValue, change: &Change) {
         Change::Resource(uri) => {
             ("notifications/resources/updated", Params { uri: Some(uri), ..params })
         }
-        Change::Task(_) => return,
+        Change::Task(_) => return, // read first, see `Followed`
     };
     respond::push_notification(out, method, &params);
 }
@@ -216,6 +261,7 @@ fn final_message(server: &Server, id: &str) -> Vec<u8> {
 struct Listening {
     first: Option<Vec<u8>>,
     feed: Option<BoxStream<'static, Change>>,
+    tasks: Followed,
     /// Gone once it is sent.
     end: Option<Vec<u8>>,
     /// JSON, as it was written.
@@ -262,6 +308,7 @@ impl Stream for Listening {
             for _ in 0..BATCH {
                 match feed.as_mut().poll_next(cx) {
                     Poll::Pending => break,
+                    Poll::Ready(Some(Change::Task(key))) => this.tasks.changed(&key),
                     Poll::Ready(Some(change)) => {
                         push_change(&mut out, &this.id, &change);
                     }
@@ -273,11 +320,82 @@ impl Stream for Listening {
                 }
             }
         }
+        // Those that have just been announced.
+        this.tasks.poll(cx, &mut out, &this.id);
         over |= this.over.iter_mut().any(|over| over.as_mut().poll(cx).is_ready());
         if over && let Some(end) = this.end.take() {
             respond::push_event(&mut out, &end);
         }
         let interval = this.server.limits().keep_alive;
         this.keep_alive.poll(cx, out, this.platform.as_ref(), interval).map(Some)
+    }
+}
+
+/// The tasks that a stream follows: whatever is said to have changed is read, and told if it did.
+struct Followed {
+    server: Server,
+    platform: Arc<dyn Platform>,
+    principal: Arc<Principal>,
+    /// By their keys.
+    ids: BTreeMap<String, String>,
+    /// The keys of those that are to be read, each once.
+    changed: VecDeque<String>,
+    reading: Option<BoxFuture<'static, Option<Task>>>,
+    /// What was told last of each.
+    told: BTreeMap<String, Timestamp>,
+}
+
+impl Followed {
+    /// Begins with all of them: one that has ended already is told so (TASK-36).
+    fn new(
+        server: &Server,
+        platform: &Arc<dyn Platform>,
+        principal: &Arc<Principal>,
+        followed: Vec<(String, String)>,
+    ) -> Self {
+        Self {
+            server: server.clone(),
+            platform: Arc::clone(platform),
+            principal: Arc::clone(principal),
+            changed: followed.iter().map(|(key, _)| key.clone()).collect(),
+            ids: followed.into_iter().collect(),
+            reading: None,
+            told: BTreeMap::new(),
+        }
+    }
+
+    fn changed(&mut self, key: &str) {
+        if self.ids.contains_key(key) && !self.changed.iter().any(|known| known == key) {
+            self.changed.push_back(key.to_owned());
+        }
+    }
+
+    /// Reads what changed, one after the other, and appends the news (TASK-34).
+    fn poll(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>, subscription_id: &RawValue) {
+        loop {
+            let reading = match &mut self.reading {
+                Some(reading) => reading,
+                None => {
+                    let Some(key) = self.changed.pop_front() else { return };
+                    let Some(id) = self.ids.get(&key).cloned() else { continue };
+                    let (server, platform) = (self.server.clone(), Arc::clone(&self.platform));
+                    let principal = Arc::clone(&self.principal);
+                    self.reading.insert(boxed(async move {
+                        let platform = platform.as_ref();
+                        let found = task::serve::find(&server, platform, &principal, &id).await;
+                        found.ok().map(|found| found.task)
+                    }))
+                }
+            };
+            let Poll::Ready(task) = reading.as_mut().poll(cx) else { return };
+            self.reading = None;
+            let Some(task) = task else { continue };
+            if self.told.get(&task.id) == Some(&task.updated_at) {
+                continue;
+            }
+            self.told.insert(task.id.clone(), task.updated_at);
+            let news = task::wire::news(&task, &self.server, Meta { subscription_id });
+            respond::push_notification(out, "notifications/tasks", &news);
+        }
     }
 }

@@ -6,12 +6,15 @@ use crate::{catalogue::List, server::Server};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     CallTool,
+    CancelTask,
     Complete,
     Discover,
     GetPrompt,
+    GetTask,
     List(List),
     Listen,
     ReadResource,
+    UpdateTask,
 }
 
 impl Method {
@@ -26,6 +29,9 @@ impl Method {
             "resources/templates/list" => Self::List(List::ResourceTemplates),
             "server/discover" => Self::Discover,
             "subscriptions/listen" => Self::Listen,
+            "tasks/cancel" => Self::CancelTask,
+            "tasks/get" => Self::GetTask,
+            "tasks/update" => Self::UpdateTask,
             "tools/call" => Self::CallTool,
             "tools/list" => Self::List(List::Tools),
             _ => return None,
@@ -34,7 +40,7 @@ impl Method {
 
     /// Whether a handler answers it, which has more to check first.
     pub(crate) const fn runs_a_handler(self) -> bool {
-        !matches!(self, Self::Discover | Self::List(_) | Self::Listen)
+        matches!(self, Self::CallTool | Self::Complete | Self::GetPrompt | Self::ReadResource)
     }
 
     /// Whether its capability is advertised (ERR-07, DISC-08).
@@ -48,6 +54,7 @@ impl Method {
                 offers.resources
             }
             Self::Complete => offers.completions,
+            Self::CancelTask | Self::GetTask | Self::UpdateTask => server.tasks().is_some(),
         }
     }
 }

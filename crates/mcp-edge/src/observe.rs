@@ -62,6 +62,8 @@ pub enum CallOutcome {
     Failed(i64),
     /// With questions.
     InputRequired,
+    /// It goes on as a task.
+    Task,
     /// With a result that says `isError`.
     ToolError,
 }
@@ -73,6 +75,7 @@ impl fmt::Display for CallOutcome {
             Self::Complete => f.write_str("complete"),
             Self::Failed(code) => write!(f, "error {code}"),
             Self::InputRequired => f.write_str("input_required"),
+            Self::Task => f.write_str("task"),
             Self::ToolError => f.write_str("tool_error"),
         }
     }

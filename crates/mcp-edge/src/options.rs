@@ -24,6 +24,8 @@ pub(crate) struct Policy {
     pub(crate) accepts: Option<RangeInclusive<u32>>,
     pub(crate) answers_need_state: bool,
     pub(crate) requires_task: bool,
+    pub(crate) single_use: bool,
+    pub(crate) task_ttl: Option<Duration>,
 }
 
 impl Default for Policy {
@@ -34,6 +36,8 @@ impl Default for Policy {
             accepts: None,
             answers_need_state: false,
             requires_task: false,
+            single_use: false,
+            task_ttl: None,
         }
     }
 }
@@ -53,6 +57,9 @@ impl Policy {
         }
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
             faults.push(format!("{what} has a timeout of zero; leave it out for the default"));
+        }
+        if self.task_ttl.is_some_and(|ttl| ttl.is_zero()) {
+            faults.push(format!("{what} has a task_ttl of zero; leave it out for the default"));
         }
     }
 }
@@ -115,6 +122,15 @@ macro_rules! shared_options {
         #[must_use]
         pub fn answers_need_state(mut self) -> Self {
             self.policy.answers_need_state = true;
+            self
+        }
+
+        /// A `requestState` may be used once, for a handler with effects after a question: a client
+        /// that presents an older one again is refused before the first new step. Needs a
+        /// [replay guard](crate::Server::with_replay_guard).
+        #[must_use]
+        pub fn single_use(mut self) -> Self {
+            self.policy.single_use = true;
             self
         }
     };
@@ -264,6 +280,14 @@ impl ToolOptions {
     #[must_use]
     pub fn requires_task(mut self) -> Self {
         self.policy.requires_task = true;
+        self
+    }
+
+    /// How long a task of this tool lives, from its creation on (TASK-38); the default is
+    /// [`Limits::task_ttl`](crate::Limits), and [`Limits::task_ttl_max`](crate::Limits) the most.
+    #[must_use]
+    pub fn task_ttl(mut self, ttl: Duration) -> Self {
+        self.policy.task_ttl = Some(ttl);
         self
     }
 

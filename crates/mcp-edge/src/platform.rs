@@ -11,6 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::target::{BoxFuture, MaybeSend, MaybeSync};
 
@@ -103,7 +104,10 @@ impl fmt::Display for FetchError {
 impl std::error::Error for FetchError {}
 
 /// A moment, in milliseconds since the Unix epoch (UTC).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Timestamp(u64);
 
 impl Timestamp {

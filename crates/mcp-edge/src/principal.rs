@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use http::{HeaderValue, StatusCode, request::Parts};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     platform::Platform,
@@ -10,7 +11,7 @@ use crate::{
 };
 
 /// The verified identity behind a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Principal {
     /// The subject, unique for its issuer.
@@ -41,6 +42,12 @@ impl Principal {
     #[must_use]
     pub fn anonymous() -> Self {
         Self::new("")
+    }
+
+    /// Whether it is [nobody in particular](Self::anonymous).
+    #[must_use]
+    pub fn is_anonymous(&self) -> bool {
+        self.subject.is_empty() && self.issuer.is_none()
     }
 
     /// Names the issuer.

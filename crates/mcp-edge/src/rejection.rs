@@ -208,8 +208,13 @@ impl Rejection {
         }
     }
 
-    /// The JSON-RPC error, with the id of the request if it could be read (BASE-06, ERR-10).
+    /// The reply, with the id of the request if it could be read (BASE-06, ERR-10).
     pub(crate) fn to_json(&self, id: Option<&str>) -> Vec<u8> {
+        respond::envelope(id, "error", self.to_error().to_string().as_bytes())
+    }
+
+    /// The JSON-RPC error. What is for the log goes there.
+    pub(crate) fn to_error(&self) -> Value {
         let (_, code) = self.wire();
         if let Self::Failed(error) = self
             && let Some(source) = error.source()
@@ -220,7 +225,7 @@ impl Rejection {
         if let (Some(data), Some(members)) = (self.data(), error.as_object_mut()) {
             members.insert("data".to_owned(), data);
         }
-        respond::envelope(id, "error", error.to_string().as_bytes())
+        error
     }
 
     /// The whole response.

@@ -34,6 +34,7 @@ use crate::{
     schema::Schema,
     seal::Sealer,
     target::DynAny,
+    task::store::{ReplayGuard, TaskDriver, TaskStore},
     uri::UriTemplate,
 };
 
@@ -54,8 +55,17 @@ pub struct Server {
 pub(crate) struct Services {
     pub(crate) sealer: Option<Arc<dyn Sealer>>,
     pub(crate) feed: Option<Arc<dyn ChangeFeed>>,
+    pub(crate) tasks: Option<Tasks>,
+    pub(crate) replay_guard: Option<Arc<dyn ReplayGuard>>,
     pub(crate) audience: Option<String>,
     pub(crate) deny_replay_lints: bool,
+}
+
+/// Where tasks are kept, and who comes back to them.
+#[derive(Clone)]
+pub(crate) struct Tasks {
+    pub(crate) store: Arc<dyn TaskStore>,
+    pub(crate) driver: Arc<dyn TaskDriver>,
 }
 
 /// A form, or why the type is none.
@@ -98,8 +108,11 @@ pub(crate) struct Definition {
     pub(crate) resources: Catalogue<ResourceEntry>,
     pub(crate) templates: Catalogue<TemplateEntry>,
     pub(crate) offers: Offers,
-    /// The discover result, without and with news of changes (DISC-09).
-    pub(crate) discover: [Vec<u8>; 2],
+    /// The discover results: without and with news of changes (DISC-09), and of each of these the one
+    /// without and the one with tasks (TASK-01).
+    pub(crate) discover: [[Vec<u8>; 2]; 2],
+    /// Whether tasks may belong to nobody in particular.
+    pub(crate) anonymous_tasks: bool,
     pub(crate) state: HashMap<TypeId, Box<DynAny>>,
     /// The forms of the types that questions ask for; right when empty.
     pub(crate) forms: RwLock<HashMap<TypeId, Arc<Form>>>,
@@ -204,6 +217,21 @@ impl Server {
         self.with_services(|services| services.feed = Some(Arc::new(feed)))
     }
 
+    /// Adds a store for tasks, and the driver that advances them. Without, calls go on inside their
+    /// request.
+    #[must_use]
+    pub fn with_tasks(self, store: impl TaskStore, driver: impl TaskDriver) -> Self {
+        let tasks = Tasks { store: Arc::new(store), driver: Arc::new(driver) };
+        self.with_services(|services| services.tasks = Some(tasks))
+    }
+
+    /// Adds the memory of what was used once, for tools that are for
+    /// [single use](crate::ToolOptions::single_use).
+    #[must_use]
+    pub fn with_replay_guard(self, guard: impl ReplayGuard) -> Self {
+        self.with_services(|services| services.replay_guard = Some(Arc::new(guard)))
+    }
+
     /// Names the deployment, where the builder did not: what one deployment seals, another does not
     /// open (MRTR-17).
     #[must_use]
@@ -228,6 +256,18 @@ impl Server {
     #[must_use]
     pub fn has_change_feed(&self) -> bool {
         self.services.feed.is_some()
+    }
+
+    /// Whether it has a task store.
+    #[must_use]
+    pub fn has_tasks(&self) -> bool {
+        self.services.tasks.is_some()
+    }
+
+    /// Whether it has a replay guard.
+    #[must_use]
+    pub fn has_replay_guard(&self) -> bool {
+        self.services.replay_guard.is_some()
     }
 
     /// Whether who may call was said. If not, only loopback hosts and origins are accepted, which
@@ -274,6 +314,19 @@ impl Server {
 
     pub(crate) fn sealer(&self) -> Option<&dyn Sealer> {
         self.services.sealer.as_deref()
+    }
+
+    /// Where tasks are kept, if there can be any: without authentication only if the server says so.
+    pub(crate) fn tasks(&self) -> Option<&Tasks> {
+        let definition = &self.definition;
+        let permitted = definition.anonymous_tasks || definition.authenticator.is_some();
+        self.services.tasks.as_ref().filter(|_| permitted)
+    }
+
+    /// Where the tasks of a caller are kept, if it may have any.
+    pub(crate) fn tasks_of(&self, owner: &Principal) -> Option<&Tasks> {
+        let permitted = self.definition.anonymous_tasks || !owner.is_anonymous();
+        self.tasks().filter(|_| permitted)
     }
 
     pub(crate) fn audience(&self) -> &str {

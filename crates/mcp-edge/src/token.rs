@@ -46,7 +46,7 @@ impl<'a> Binding<'a> {
         Ok(Self { purpose: "state", principal, method, name: name.as_bytes(), arguments })
     }
 
-    fn context(&self, audience: &str) -> [u8; 32] {
+    pub(crate) fn context(&self, audience: &str) -> [u8; 32] {
         let principal = self.principal;
         let option = |text: &Option<String>| match text {
             Some(text) => format!("+{text}"),
@@ -76,6 +76,14 @@ pub(crate) struct State {
     /// Answers that came while another instance was needed to read them (MRTR-23).
     #[serde(rename = "a", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) carried: BTreeMap<String, Box<RawValue>>,
+    /// In how many of its rounds nothing ran.
+    #[serde(rename = "g", default, skip_serializing_if = "is_zero")]
+    pub(crate) given_back: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes it")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl State {
@@ -85,7 +93,13 @@ impl State {
         now: Timestamp,
         ttl: Duration,
     ) -> Self {
-        Self { expires_at: (now + ttl).as_millis(), journal, carried }
+        Self { expires_at: (now + ttl).as_millis(), journal, carried, given_back: 0 }
+    }
+
+    /// Says in how many of its rounds nothing ran.
+    pub(crate) const fn given_back(mut self, times: u32) -> Self {
+        self.given_back = times;
+        self
     }
 
     /// Seals the state for `binding`.
@@ -181,7 +195,7 @@ pub(crate) fn bad_cursor() -> Rejection {
     Rejection::Failed(RequestError::invalid_params("Invalid cursor"))
 }
 
-async fn seal(
+pub(crate) async fn seal(
     server: &Server,
     platform: &dyn Platform,
     binding: Binding<'_>,
@@ -199,7 +213,11 @@ async fn seal(
     Ok(encode(&sealed))
 }
 
-async fn open(server: &Server, token: &str, binding: Binding<'_>) -> Result<Vec<u8>, String> {
+pub(crate) async fn open(
+    server: &Server,
+    token: &str,
+    binding: Binding<'_>,
+) -> Result<Vec<u8>, String> {
     if token.len() > server.limits().journal_bytes {
         return Err("it is larger than any that was given out".to_owned());
     }

@@ -85,6 +85,7 @@ fn explain_params(text: &str) -> Result<Params<'_>, Rejection> {
         name: text("name"),
         uri: text("uri"),
         cursor: text("cursor"),
+        task_id: text("taskId"),
         request_state: text("requestState"),
         protocol_version: text("protocolVersion"),
         arguments: raw("arguments"),
@@ -151,12 +152,13 @@ fn explain_capabilities<'a>(members: &BTreeMap<String, &'a str>) -> Capabilities
 // The members that the strict pass takes. It skips others without looking at their names, so these
 // alone are refused when they repeat.
 const MESSAGE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
-const PARAMS: [&str; 12] = [
+const PARAMS: [&str; 13] = [
     "_meta",
     "name",
     "uri",
     "arguments",
     "cursor",
+    "taskId",
     "inputResponses",
     "requestState",
     "notifications",

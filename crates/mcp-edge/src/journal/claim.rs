@@ -125,10 +125,17 @@ enum Activity {
 }
 
 impl Held<'_> {
-    /// Counts as a step in flight from here on.
-    pub(crate) fn begin_step(&mut self) {
+    /// Counts as a step in flight from here on. What is for single use is spent before the first.
+    pub(crate) async fn begin_step(&mut self) {
+        if self.call.engine().must_be_spent() {
+            self.call.spend().await;
+        }
         self.call.engine().begin_step();
         self.activity = Activity::Step;
+    }
+
+    pub(crate) fn is_in_task(&self) -> bool {
+        self.call.engine().is_in_task()
     }
 
     /// Waits for the stored deadline of this key, `duration` after its first use (rule C).
@@ -149,21 +156,64 @@ impl Held<'_> {
             }
             self.call.platform().sleep(until.since(now)).await;
         }
-        self.commit(Kind::Sleep, RawValue::NULL.to_owned());
+        self.commit(Kind::Sleep, RawValue::NULL.to_owned()).await;
     }
 
-    /// Remembers what happened.
-    pub(crate) fn commit(self, kind: Kind, value: Box<RawValue>) {
+    /// Goes on as a task where that is possible; returns whether it is one. If it becomes one, the run
+    /// ends here, and the task's own finds the answer in the journal.
+    async fn background(self, status: String) -> bool {
+        let call = self.call;
+        if call.engine().is_in_task() {
+            call.engine().tell(status);
+        } else if call.can_go_on_as_task() {
+            call.engine().ask_for_task(self.key, &status);
+            return std::future::pending().await;
+        }
+        let is_task = call.engine().is_in_task();
+        let value = if is_task { RawValue::TRUE } else { RawValue::FALSE };
+        self.commit(Kind::Background, value.to_owned()).await;
+        is_task
+    }
+
+    /// Remembers what happened. In a task it is durable when this returns (rule M).
+    pub(crate) async fn commit(self, kind: Kind, value: Box<RawValue>) {
         let entry = Entry { key: self.key.into(), kind, value, digest: None };
-        self.call.engine().commit(entry);
+        let call = self.call;
+        let grown = {
+            let mut engine = call.engine();
+            engine.commit(entry);
+            engine.grown()
+        };
+        drop(self);
+        std::future::poll_fn(|cx| match call.engine().is_durable(grown, cx.waker()) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
     }
 
-    /// Puts the question to the client. Resolves only if the answer is there already.
+    /// The step did not succeed yet: the run of a task ends, and comes back after `delay`.
+    pub(crate) async fn retry<T>(self, delay: std::time::Duration) -> T {
+        let at = self.call.platform().now() + delay;
+        self.call.engine().retry(at);
+        drop(self);
+        std::future::pending().await
+    }
+
+    /// Puts the question to the client. In a task it resolves when the answer comes, otherwise only
+    /// if it is there already.
     async fn ask(self, question: Question) -> Box<RawValue> {
+        let key = question.key.clone();
         let answer = self.call.engine().ask(question);
         match answer {
             Some(answer) => answer,
-            None => std::future::pending().await,
+            None => {
+                std::future::poll_fn(|cx| match self.call.engine().answer(&key, cx.waker()) {
+                    Some(answer) => Poll::Ready(answer),
+                    None => Poll::Pending,
+                })
+                .await
+            }
         }
     }
 }
@@ -177,6 +227,15 @@ impl Drop for Held<'_> {
             Activity::Sleep => engine.end_sleep(self.key),
         }
         engine.release(self.key);
+    }
+}
+
+/// Goes on as a task if it can, or did so already.
+pub(crate) async fn background(call: &Call, status: String) -> bool {
+    let key = call.engine().background_key();
+    match Claim::new(call, &key, Kind::Background).await {
+        Claimed::Replayed(_, value) => value.get() == RawValue::TRUE.get(),
+        Claimed::Fresh(held) => held.background(status).await,
     }
 }
 

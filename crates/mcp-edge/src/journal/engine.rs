@@ -6,7 +6,7 @@
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
-    task::Waker,
+    task::{Poll, Waker},
 };
 
 use serde_json::{Map, Value, value::RawValue};
@@ -27,10 +27,14 @@ pub(crate) enum Fatal {
     MissingCapability(Map<String, Value>),
     /// A sleep is too long to be waited for inside the request (rule K).
     SleepTooLong { key: String },
+    /// The state that was presented has had its one use.
+    StateSpent,
+    /// Nothing can be spent, so nothing may run that is for single use.
+    NoReplayGuard(String),
 }
 
 /// A question of this run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Question {
     pub(crate) key: String,
     pub(crate) kind: Kind,
@@ -50,8 +54,14 @@ pub(crate) enum Next {
     Wait,
     /// A question is open and a step runs beside it: wait, but not longer than the settle limit.
     WaitToSettle,
-    /// Only questions are left: the round ends, after one more look (rule H).
+    /// Only questions are left, or in a task sleeps: the round ends, after one more look (rule H).
     Suspend,
+    /// In a task: what happened is to be written before anything else does (rule M).
+    Write,
+    /// In a task: a step wants to be tried again later, and no other is in flight.
+    Retry(Timestamp),
+    /// The handler wants to go on as a task, and nothing else goes on.
+    Background,
 }
 
 /// What a future learns about its key.
@@ -108,6 +118,56 @@ pub(crate) struct Engine {
     deny_lints: bool,
     /// The latest moment that a sleep may be waited for.
     inline_sleep_until: Timestamp,
+    /// How often the handler asked to go on as a task, which makes the keys of that.
+    backgrounds: u32,
+    /// The key and the status under which the handler wants to go on as a task.
+    background: Option<(String, String)>,
+    task: Option<Box<TaskRun>>,
+    /// What is to be used up before the first new step, if anything.
+    spending: Option<Box<Spending>>,
+}
+
+/// A state for single use.
+#[derive(Debug)]
+struct Spending {
+    id: String,
+    /// Whether a step is about to use it up.
+    under_way: bool,
+    waiting: Vec<Waker>,
+}
+
+/// What a run of a task writes.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    pub(crate) journal: Journal,
+    pub(crate) open: Vec<Question>,
+    /// The end of the first of the sleeps that are waited for.
+    pub(crate) wakes_at: Option<Timestamp>,
+    /// How often the journal had grown.
+    pub(crate) grown: u64,
+    /// What the client reads as the status, if that changed.
+    pub(crate) message: Option<String>,
+    /// The keys of questions that nobody waits for any more.
+    pub(crate) withdrawn: Vec<String>,
+}
+
+/// What is particular to a run of a task, whose journal is written as it grows.
+#[derive(Debug, Default)]
+struct TaskRun {
+    /// Whether something happened that is not durable yet.
+    dirty: bool,
+    /// How often the journal grew, and how much of that is durable.
+    grown: u64,
+    durable: u64,
+    /// Futures that wait until their entry is durable, or for an answer.
+    waiting: Vec<Waker>,
+    /// What the client reads as the status, if it changed.
+    message: Option<String>,
+    retry: Option<Timestamp>,
+    /// Answers that came while their questions were being awaited.
+    delivered: HashMap<String, Box<RawValue>>,
+    /// Questions of this run that nobody waits for any more.
+    withdrawn: Vec<String>,
 }
 
 impl Engine {
@@ -136,6 +196,10 @@ impl Engine {
             plain_await: false,
             deny_lints: false,
             inline_sleep_until: now,
+            backgrounds: 0,
+            background: None,
+            task: None,
+            spending: None,
         }
     }
 
@@ -159,6 +223,22 @@ impl Engine {
     pub(crate) const fn set_rules(&mut self, deny_lints: bool, sleep_until: Timestamp) {
         self.deny_lints = deny_lints;
         self.inline_sleep_until = sleep_until;
+    }
+
+    /// Makes it the run of a task.
+    pub(crate) fn in_task(mut self) -> Self {
+        self.task = Some(Box::default());
+        self
+    }
+
+    /// Makes it the run that a state for single use begins.
+    pub(crate) fn spending(mut self, id: String) -> Self {
+        self.spending = Some(Box::new(Spending { id, under_way: false, waiting: Vec::new() }));
+        self
+    }
+
+    pub(crate) const fn is_in_task(&self) -> bool {
+        self.task.is_some()
     }
 
     pub(crate) const fn round(&self) -> u32 {
@@ -199,6 +279,9 @@ impl Engine {
         if self.fatal.is_some() {
             return Next::Wait;
         }
+        if self.task.as_ref().is_some_and(|task| task.dirty) {
+            return Next::Write;
+        }
         if !self.waiters.is_empty() {
             if !self.consumed {
                 self.stalls += 1;
@@ -210,10 +293,25 @@ impl Engine {
             // What was woken by an entry that was handed out has not been polled yet.
             return Next::Again;
         }
+        if let Some(TaskRun { retry: Some(at), .. }) = self.task.as_deref()
+            && self.steps_in_flight == 0
+        {
+            return Next::Retry(*at);
+        }
         if self.steps_in_flight > 0 {
-            return if self.open.is_empty() { Next::Wait } else { Next::WaitToSettle };
+            return if self.is_in_task() || self.open.is_empty() {
+                Next::Wait
+            } else {
+                Next::WaitToSettle
+            };
         }
         if !self.open.is_empty() {
+            return Next::Suspend;
+        }
+        if self.background.is_some() {
+            return Next::Background;
+        }
+        if self.is_in_task() && !self.sleeping.is_empty() {
             return Next::Suspend;
         }
         if let Some((key, _)) =
@@ -242,33 +340,125 @@ impl Engine {
     /// # Errors
     /// When it can be asked none of them.
     pub(crate) fn suspend(&mut self, run_id: [u8; 16]) -> Result<(Journal, Vec<Question>), Fatal> {
-        let (permitted, refused): (Vec<_>, Vec<_>) =
+        self.refuse_unaskable()?;
+        let (permitted, _): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.open).into_iter().partition(|q| q.missing.is_none());
-        if permitted.is_empty() {
-            let mut required = Map::new();
-            refused.into_iter().filter_map(|q| q.missing).for_each(|m| merge(&mut required, m));
-            return Err(Fatal::MissingCapability(required));
-        }
-        let unread = self.leftover.iter().find(|entry| entry.digest.is_some());
-        if let Some(entry) = unread {
-            let text = format!(
-                "the answer to `{}` was never read while `{}` is new: are the keys stable?",
-                entry.key, permitted[0].key
-            );
-            self.lint(text);
-            if let Some(fatal) = self.take_fatal() {
-                return Err(fatal);
-            }
-        }
-        let mut journal = Journal::new(self.version, self.round + 1, run_id, self.started_at);
+        let mut journal = self.end(run_id);
+        journal.round += 1;
+        journal.open = permitted.iter().map(OpenQuestion::of).collect();
+        Ok((journal, permitted))
+    }
+
+    /// Ends the run inside the request: gives back the journal with which the task begins, and its
+    /// status. `None` if the handler does not want to go on as one.
+    pub(crate) fn go_on_as_task(&mut self, run_id: [u8; 16]) -> Option<(Journal, String)> {
+        let (key, status) = self.background.take()?;
+        let mut journal = self.end(run_id);
+        let (kind, value) = (Kind::Background, RawValue::TRUE.to_owned());
+        journal.entries.push(Entry { key: key.into(), kind, value, digest: None });
+        Some((journal, status))
+    }
+
+    /// What is left of a run, as the client or the task carries it on.
+    fn end(&mut self, run_id: [u8; 16]) -> Journal {
+        let mut journal = Journal::new(self.version, self.round, run_id, self.started_at);
         journal.entries = std::mem::take(&mut self.written);
         journal.entries.extend(std::mem::take(&mut self.leftover));
         journal.deadlines = std::mem::take(&mut self.deadlines);
-        journal.open = permitted
-            .iter()
-            .map(|q| OpenQuestion { key: q.key.clone(), kind: q.kind, digest: q.digest })
-            .collect();
-        Ok((journal, permitted))
+        journal
+    }
+
+    /// Before a round ends: whether there is anything that the client can be asked.
+    ///
+    /// # Errors
+    /// When it can be asked none of the open questions, or where lints are errors.
+    pub(crate) fn refuse_unaskable(&mut self) -> Result<(), Fatal> {
+        let Some(first) = self.open.iter().find(|question| question.missing.is_none()) else {
+            let mut required = Map::new();
+            let missing = self.open.drain(..).filter_map(|question| question.missing);
+            missing.for_each(|missing| merge(&mut required, missing));
+            return match required.is_empty() {
+                true => Ok(()), // there is no question
+                false => Err(Fatal::MissingCapability(required)),
+            };
+        };
+        if let Some(entry) = self.leftover.iter().find(|entry| entry.digest.is_some()) {
+            let text = format!(
+                "the answer to `{}` was never read while `{}` is new: are the keys stable?",
+                entry.key, first.key
+            );
+            self.lint(text);
+        }
+        self.take_fatal().map_or(Ok(()), Err)
+    }
+
+    // What the run of a task does beside polling.
+
+    /// What is to be written now. It counts as written, unless [`unwritten`](Self::unwritten) says
+    /// that it is not.
+    pub(crate) fn snapshot(&mut self) -> Snapshot {
+        let run_id = self.run_id.unwrap_or_default();
+        let mut journal = Journal::new(self.version, self.round, run_id, self.started_at);
+        journal.entries = self.written.iter().chain(&self.leftover).cloned().collect();
+        journal.deadlines.clone_from(&self.deadlines);
+        let mut snapshot = Snapshot {
+            journal,
+            open: self.open.clone(),
+            wakes_at: self.sleeping.iter().map(|(_, until)| *until).min(),
+            ..Snapshot::default()
+        };
+        if let Some(task) = &mut self.task {
+            task.dirty = false;
+            snapshot.grown = task.grown;
+            snapshot.message = task.message.take();
+            snapshot.withdrawn = std::mem::take(&mut task.withdrawn);
+        }
+        snapshot
+    }
+
+    /// The last snapshot was not written, nor was the message that it had, if any.
+    pub(crate) fn unwritten(&mut self, message: Option<String>) {
+        if let Some(task) = &mut self.task {
+            task.dirty = true;
+            task.message = task.message.take().or(message);
+        }
+    }
+
+    /// How often the journal grew in this run.
+    pub(crate) fn grown(&self) -> u64 {
+        self.task.as_ref().map_or(0, |task| task.grown)
+    }
+
+    /// Whether the status of the task is to be told.
+    pub(crate) fn has_message(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| task.message.is_some())
+    }
+
+    /// What the journal held when it had grown so often is durable.
+    pub(crate) fn written(&mut self, grown: u64) {
+        let Some(task) = &mut self.task else { return };
+        task.durable = task.durable.max(grown);
+        task.waiting.drain(..).for_each(Waker::wake);
+    }
+
+    /// Takes in an answer that came while the task runs. If its question is not awaited yet, it will be
+    /// found in the journal.
+    pub(crate) fn deliver(&mut self, entry: Entry) {
+        let Some(task) = &mut self.task else { return };
+        task.dirty = true;
+        task.grown += 1;
+        let asked = |question: &Question| {
+            *question.key == *entry.key && Some(question.digest) == entry.digest
+        };
+        if !self.open.iter().any(asked) {
+            self.leftover.push_back(entry);
+            return;
+        }
+        self.open.retain(|question| !asked(question));
+        task.delivered.insert((*entry.key).to_owned(), entry.value.clone());
+        task.waiting.drain(..).for_each(Waker::wake);
+        self.resolve(&entry.key);
+        self.written.push(entry);
     }
 
     // What futures do.
@@ -351,6 +541,36 @@ impl Engine {
         self.stalls
     }
 
+    /// Whether something is to be used up before a step may begin.
+    pub(crate) const fn must_be_spent(&self) -> bool {
+        self.spending.is_some()
+    }
+
+    /// Makes the caller the one who uses the state up, and gives its id; `None` once that is done.
+    pub(crate) fn begin_spending(&mut self, waker: &Waker) -> Poll<Option<String>> {
+        let Some(spending) = &mut self.spending else { return Poll::Ready(None) };
+        if spending.under_way {
+            spending.waiting.push(waker.clone());
+            return Poll::Pending;
+        }
+        spending.under_way = true;
+        Poll::Ready(Some(spending.id.clone()))
+    }
+
+    /// The state is used up; steps may begin.
+    pub(crate) fn spent(&mut self) {
+        self.end_spending();
+        self.spending = None;
+    }
+
+    /// Nobody is using the state up any more.
+    pub(crate) fn end_spending(&mut self) {
+        if let Some(spending) = &mut self.spending {
+            spending.under_way = false;
+            spending.waiting.drain(..).for_each(Waker::wake);
+        }
+    }
+
     pub(crate) fn begin_step(&mut self) {
         self.steps_in_flight += 1;
     }
@@ -365,6 +585,60 @@ impl Engine {
         self.deadlines.remove(&*entry.key);
         self.resolve(&entry.key);
         self.written.push(entry);
+        if let Some(task) = &mut self.task {
+            task.grown += 1;
+            task.dirty = true;
+            self.changed();
+        }
+    }
+
+    /// Whether all that the journal held when it had grown so often is durable; it always is where the
+    /// journal travels with the client (rule M).
+    pub(crate) fn is_durable(&mut self, grown: u64, waker: &Waker) -> bool {
+        let Some(task) = &mut self.task else { return true };
+        let durable = task.durable >= grown;
+        if !durable {
+            task.waiting.push(waker.clone());
+        }
+        durable
+    }
+
+    /// The answer to a question of this run, once it is there.
+    pub(crate) fn answer(&mut self, key: &str, waker: &Waker) -> Option<Box<RawValue>> {
+        let task = self.task.as_mut()?;
+        let answer = task.delivered.remove(key);
+        if answer.is_none() {
+            task.waiting.push(waker.clone());
+        }
+        answer
+    }
+
+    /// A key for the next wish to go on as a task. No handler uses it: it begins with a control
+    /// character.
+    pub(crate) fn background_key(&mut self) -> String {
+        self.backgrounds += 1;
+        format!("\0background {}", self.backgrounds)
+    }
+
+    /// The handler waits to go on as a task.
+    pub(crate) fn ask_for_task(&mut self, key: &str, status: &str) {
+        self.background = Some((key.to_owned(), status.to_owned()));
+        self.changed();
+    }
+
+    /// What a client reads as the status of the task, from the next write on.
+    pub(crate) fn tell(&mut self, message: String) {
+        if let Some(task) = &mut self.task {
+            task.message = Some(message);
+        }
+    }
+
+    /// Ends the run once no other step is in flight, to come back at `at`; the earliest counts.
+    pub(crate) fn retry(&mut self, at: Timestamp) {
+        if let Some(task) = &mut self.task {
+            task.retry = Some(task.retry.map_or(at, |known| known.min(at)));
+            self.changed();
+        }
     }
 
     /// Gives a key back that was not resolved.
@@ -372,7 +646,17 @@ impl Engine {
         if self.keys.get(key) == Some(&Use::Awaited) {
             self.keys.remove(key);
         }
+        let asked = self.open.len();
         self.open.retain(|question| question.key != key);
+        if self.open.len() < asked
+            && let Some(task) = &mut self.task
+        {
+            task.withdrawn.push(key.to_owned());
+            task.dirty = true;
+        }
+        if self.background.as_ref().is_some_and(|(asked, _)| asked == key) {
+            self.background = None;
+        }
     }
 
     /// Opens a question, or resolves it with the answer that a first run brought along.
@@ -394,7 +678,7 @@ impl Engine {
             ));
         }
         self.open.push(question);
-        self.changed();
+        self.dirty();
         None
     }
 
@@ -402,12 +686,17 @@ impl Engine {
     pub(crate) fn retract(&mut self, key: &str) {
         self.keys.remove(key);
         self.written.retain(|entry| *entry.key != *key);
+        self.dirty();
     }
 
     /// The one stored deadline of a sleep (rule C).
     pub(crate) fn deadline(&mut self, key: &str, drawn: Timestamp) -> Timestamp {
-        let stored = self.deadlines.entry(key.to_owned()).or_insert(drawn.as_millis());
-        Timestamp::from_millis(*stored)
+        if let Some(stored) = self.deadlines.get(key) {
+            return Timestamp::from_millis(*stored);
+        }
+        self.deadlines.insert(key.to_owned(), drawn.as_millis());
+        self.dirty();
+        drawn
     }
 
     pub(crate) fn begin_sleep(&mut self, key: &str, until: Timestamp) {
@@ -439,6 +728,14 @@ impl Engine {
         } else {
             tracing::debug!("journal lint: {text}");
         }
+    }
+
+    /// Something is to be written, where the journal is.
+    fn dirty(&mut self) {
+        if let Some(task) = &mut self.task {
+            task.dirty = true;
+        }
+        self.changed();
     }
 
     fn resolve(&mut self, key: &str) {

@@ -8,7 +8,8 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::platform::Timestamp;
+use super::engine::Question;
+use crate::{encode, platform::Timestamp};
 
 /// What kind of effect an entry remembers. A kind that differs on replay is a changed handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub(crate) enum Kind {
     Sampling,
     #[serde(rename = "r")]
     Roots,
+    /// Whether the call goes on as a task from there on.
+    #[serde(rename = "b")]
+    Background,
 }
 
 impl Kind {
@@ -66,8 +70,14 @@ pub(crate) struct OpenQuestion {
     pub(crate) digest: Digest,
 }
 
+impl OpenQuestion {
+    pub(crate) fn of(question: &Question) -> Self {
+        Self { key: question.key.clone(), kind: question.kind, digest: question.digest }
+    }
+}
+
 /// Everything that is needed to run a handler again, on any machine.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Journal {
     /// Of the tool that wrote it.
     #[serde(rename = "t")]
@@ -104,6 +114,12 @@ impl Journal {
 
     pub(crate) fn started_at(&self) -> Timestamp {
         Timestamp::from_millis(self.started_at)
+    }
+
+    /// What is used up by whoever first takes up this round: all its states are one, whatever they
+    /// were sealed into and however often they were given back.
+    pub(crate) fn use_id(&self, given_back: u32) -> String {
+        format!("{}.{}", encode(&self.run_id), self.round.saturating_sub(given_back))
     }
 
     /// Takes in the answers of a round, in the order in which the questions were asked. Only open

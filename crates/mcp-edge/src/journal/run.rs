@@ -13,6 +13,7 @@ use std::{
 use super::engine::{Fatal, Next};
 use crate::{
     call::{Call, Outcome},
+    platform::Timestamp,
     target::BoxFuture,
 };
 
@@ -31,8 +32,14 @@ pub(crate) struct Run {
 #[derive(Debug)]
 pub(crate) enum End {
     Done(Outcome),
-    /// Questions are open and nothing else goes on.
+    /// Questions are open, or in a task sleeps, and nothing else goes on.
     Suspended,
+    /// The handler wants to go on as a task.
+    Background,
+    /// In a task: the run goes on once what happened is written.
+    Unwritten,
+    /// In a task: the run is to be taken up again then.
+    Retry(Timestamp),
     Fatal(Fatal),
     Panicked(String),
 }
@@ -46,7 +53,8 @@ impl Run {
         &self.call
     }
 
-    /// Goes on as far as possible without waiting. Must not be polled after it ended.
+    /// Goes on as far as possible without waiting. Must not be polled after it ended, other than
+    /// [unwritten](End::Unwritten).
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             if let Some(end) = self.poll_handler(cx.waker()) {
@@ -65,6 +73,9 @@ impl Run {
             match next {
                 Next::Again => {}
                 Next::Suspend => return Poll::Ready(End::Suspended),
+                Next::Write => return Poll::Ready(End::Unwritten),
+                Next::Retry(at) => return Poll::Ready(End::Retry(at)),
+                Next::Background => return Poll::Ready(End::Background),
                 Next::Wait => {
                     self.settle = None;
                     return Poll::Pending;
