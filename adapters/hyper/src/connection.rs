@@ -55,6 +55,11 @@ impl Http {
         self.service.drain();
     }
 
+    /// Resolves once this instance is about to stop.
+    pub(crate) async fn drained(&self) {
+        self.service.platform().drained().await;
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.service.platform().is_draining()
     }

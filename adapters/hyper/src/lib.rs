@@ -14,6 +14,7 @@
 //!
 //! - [`serve()`] is the paved path: keys from the environment, until the process is told to stop.
 //! - [`serve_with`] leaves keys, listener and shutdown to the caller.
+//! - [`with_tasks`] gives a server a store for tasks, and comes back to them.
 //! - [`McpService`] mounts inside an axum or tower application.
 //!
 //! All speak HTTP/1.1 and cleartext HTTP/2 with prior knowledge; TLS is the business of whatever
@@ -30,6 +31,7 @@ mod platform;
 mod serve;
 mod service;
 mod socket;
+mod tasks;
 mod watch;
 
 pub use {
@@ -38,4 +40,5 @@ pub use {
     platform::HyperPlatform,
     serve::{ServeError, serve, serve_on, serve_with},
     service::McpService,
+    tasks::{Serving, TaskRunner, with_tasks},
 };

@@ -19,7 +19,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use crate::{connection::Http, options::ServeOptions};
+use crate::{connection::Http, options::ServeOptions, tasks::Serving};
 
 /// Serves `server` at `address` until the process is told to stop (SIGINT or SIGTERM; elsewhere
 /// ctrl-c), then shuts down gracefully as [`serve_with`] does.
@@ -35,7 +35,10 @@ use crate::{connection::Http, options::ServeOptions};
 /// # Errors
 /// When the address cannot be bound; and, so that nobody finds out from a client, when keys are
 /// missing or ill-formed, or when a server behind a public address would refuse every caller.
-pub async fn serve(server: Server, address: impl ToSocketAddrs) -> Result<(), ServeError> {
+pub async fn serve(
+    server: impl Into<Serving>,
+    address: impl ToSocketAddrs,
+) -> Result<(), ServeError> {
     serve_on(server, TcpListener::bind(address).await.map_err(ServeError::Bind)?).await
 }
 
@@ -44,12 +47,13 @@ pub async fn serve(server: Server, address: impl ToSocketAddrs) -> Result<(), Se
 ///
 /// # Errors
 /// As [`serve`].
-pub async fn serve_on(server: Server, listener: TcpListener) -> Result<(), ServeError> {
+pub async fn serve_on(server: impl Into<Serving>, listener: TcpListener) -> Result<(), ServeError> {
+    let Serving { server, runner } = server.into();
     let address = listener.local_addr().map_err(ServeError::Bind)?;
     let server = prepare(server, address, |name| std::env::var(name))?;
     let signals = signals().map_err(ServeError::Signals)?;
     tracing::info!("listening on http://{address}{}", server.endpoint());
-    serve_with(server, listener, ServeOptions::default(), signals).await;
+    serve_with(Serving { server, runner }, listener, ServeOptions::default(), signals).await;
     Ok(())
 }
 
@@ -61,15 +65,22 @@ pub async fn serve_on(server: Server, listener: TcpListener) -> Result<(), Serve
 /// **Shutdown.** At once `/healthz` answers 503, listen streams end with their final message, and
 /// idle connections are closed. While calls are under way, new connections may still send one
 /// request each, so that a load balancer sees the 503. It returns when all have ended; what is left
-/// after the [grace period](ServeOptions::grace) is dropped.
+/// after the [grace period](ServeOptions::grace) is dropped. Tasks are left at their next step, for
+/// another instance to go on with.
 pub async fn serve_with(
-    server: Server,
+    server: impl Into<Serving>,
     listener: TcpListener,
     options: ServeOptions,
     shutdown: impl Future<Output = ()>,
 ) {
+    let Serving { server, runner } = server.into();
     let grace = options.grace;
-    let http = Arc::new(Http::new(server, options));
+    let http = Arc::new(Http::new(server.clone(), options));
+    let mut tasks = JoinSet::new();
+    if let Some(runner) = runner {
+        let http = Arc::clone(&http);
+        tasks.spawn(async move { runner.run(server, http.drained()).await });
+    }
     let mut listening =
         Listening { listener, connections: JoinSet::new(), pause: None, http: Arc::clone(&http) };
     let mut shutdown = pin!(shutdown);
@@ -83,7 +94,11 @@ pub async fn serve_with(
     let mut grace = pin!(sleep(grace));
     poll_fn(|cx| {
         listening.poll(cx);
-        if listening.connections.is_empty() { Poll::Ready(()) } else { grace.as_mut().poll(cx) }
+        let tasks_ended = tasks.is_empty() || tasks.poll_join_next(cx).is_ready();
+        if listening.connections.is_empty() && tasks_ended {
+            return Poll::Ready(());
+        }
+        grace.as_mut().poll(cx)
     })
     .await;
     if !listening.connections.is_empty() {

@@ -143,21 +143,20 @@ impl Work<'_> {
             if version > tool.policy.version {
                 return self.give_back().await;
             }
-            return self
-                .fail(&Rejection::params(format!(
-                    "`{}` changed since this task began (version {version} is no longer \
-                     accepted); call it anew",
-                    self.task.tool
-                )))
-                .await;
+            let rejection = Rejection::params(format!(
+                "`{}` changed since this task began (version {version} is no longer accepted); \
+                 call it anew",
+                self.task.tool
+            ));
+            return self.fail(&rejection).await;
         }
         let limit = self.server.limits().task_attempts;
         if self.task.attempts >= limit {
-            let text = format_args!(
+            let rejection = Rejection::internal(format_args!(
                 "a task of `{}` was taken up {limit} times without getting any further",
                 self.task.tool
-            );
-            return self.fail(&Rejection::internal(text)).await;
+            ));
+            return self.fail(&rejection).await;
         }
         if !self.take().await? {
             // Whoever was quicker looks after it, or nobody does and it is still due.
@@ -189,7 +188,8 @@ impl Work<'_> {
                     return self.fail(&execution::panicked(&call, &text)).await;
                 }
                 Some(End::Suspended) => {
-                    if let Err(fatal) = call.engine().refuse_unaskable() {
+                    let askable = call.engine().refuse_unaskable();
+                    if let Err(fatal) = askable {
                         return self.fail(&execution::refusal(&call, fatal)).await;
                     }
                     Lasts::Until(None)
