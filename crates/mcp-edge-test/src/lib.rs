@@ -58,6 +58,7 @@ mod request;
 mod round;
 mod sse;
 mod strict;
+mod tasks;
 mod transport;
 
 pub use {
@@ -70,4 +71,5 @@ pub use {
     raw::{RawBody, RawResponse},
     reply::{Framing, Reply},
     sse::Event,
+    tasks::{with_store, with_tasks},
 };

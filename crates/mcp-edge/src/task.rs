@@ -14,6 +14,7 @@ use crate::{platform::Platform, server::Server};
 mod advance;
 mod date;
 pub(crate) mod id;
+pub(crate) mod memory;
 pub(crate) mod record;
 pub(crate) mod serve;
 pub(crate) mod store;

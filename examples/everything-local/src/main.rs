@@ -20,6 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("Everything is served at {url}; only programs on this machine reach it.");
     println!("It has {}. To call the tool `hello`, paste:\n", everything::CONTENTS);
     println!("curl -sS {url} {HEADERS} -d '{BODY}'\n");
+    let server = mcp_edge_hyper::with_tasks(server, mcp_edge::MemoryStore::default());
     mcp_edge_hyper::serve_on(server, listener).await?;
     Ok(())
 }

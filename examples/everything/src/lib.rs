@@ -10,13 +10,14 @@ mod events;
 mod prompts;
 mod questions;
 mod resources;
+mod tasks;
 
 use std::time::Duration;
 
 use mcp_edge::{BuildError, CacheHints, List, Server};
 
 /// What the server has, for whoever announces it.
-pub const CONTENTS: &str = "25 tools, 5 prompts, 3 resources and 1 resource template";
+pub const CONTENTS: &str = "32 tools, 5 prompts, 3 resources and 1 resource template";
 
 /// Makes the server.
 ///
@@ -42,6 +43,7 @@ pub fn server() -> Result<Server, BuildError> {
     let server = arguments::add(server);
     let server = questions::add(server);
     let server = events::add(server);
+    let server = tasks::add(server);
     let server = prompts::add(server);
     let server = resources::add(server);
     server.cache_discover(release).build()
