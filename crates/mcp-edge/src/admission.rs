@@ -137,7 +137,7 @@ impl Admission<'_> {
         match method {
             Method::Discover => {
                 let live = self.server.has_change_feed() && self.platform.can_stream();
-                let tasks = self.server.tasks().is_some();
+                let tasks = self.server.offers_tasks();
                 let discover = &self.server.definition().discover;
                 Ok(self.json(id, &discover[usize::from(live)][usize::from(tasks)]))
             }

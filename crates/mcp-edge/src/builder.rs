@@ -31,7 +31,10 @@ use crate::{
         end_result,
     },
     target::{DynAny, MaybeSend, MaybeSync},
-    task::store::RECORD_BYTES,
+    task::{
+        job::{Job, JobEntry, JobTool},
+        store::RECORD_BYTES,
+    },
     uri,
 };
 
@@ -60,6 +63,7 @@ pub struct ServerBuilder {
     hooks: Vec<Arc<dyn CallHook>>,
     more: Providers,
     tools: Vec<(String, Tool, ToolEntry)>,
+    jobs: Vec<JobEntry>,
     prompts: Vec<(String, Prompt, PromptEntry)>,
     resources: Vec<(String, Resource, ResourceEntry)>,
     templates: Vec<(String, ResourceTemplate, TemplateEntry)>,
@@ -89,6 +93,7 @@ impl ServerBuilder {
             hooks: Vec::new(),
             more: Providers::default(),
             tools: Vec::new(),
+            jobs: Vec::new(),
             prompts: Vec::new(),
             resources: Vec::new(),
             templates: Vec::new(),
@@ -136,6 +141,35 @@ impl ServerBuilder {
         let options = options(ToolOptions::of::<H::Args, H::Out>(name.into(), description.into()));
         let handler = Arc::new(ToolHandler::new(handler));
         let (tool, entry) = define::tool(options, handler, &mut self.faults);
+        self.tools.push((tool.name.clone(), tool, entry));
+        self
+    }
+
+    /// Adds a tool that starts a [`Job`] elsewhere, which has an id of its own: the task id is that,
+    /// sealed, so nothing is stored here.
+    #[must_use]
+    pub fn job<J: Job>(
+        self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        job: J,
+    ) -> Self {
+        self.job_with(name, description, job, |options| options)
+    }
+
+    /// Adds a tool that starts a [`Job`] elsewhere, with [options](ToolOptions).
+    #[must_use]
+    pub fn job_with<J: Job>(
+        mut self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        job: J,
+        options: impl FnOnce(ToolOptions) -> ToolOptions,
+    ) -> Self {
+        let options = options(ToolOptions::of::<J::Args, J::Out>(name.into(), description.into()));
+        let job = Arc::new(JobTool::new(job));
+        let (tool, entry) = define::tool(options, Arc::clone(&job) as _, &mut self.faults);
+        self.jobs.push(JobEntry::new(&entry, job));
         self.tools.push((tool.name.clone(), tool, entry));
         self
     }
@@ -507,12 +541,6 @@ impl ServerBuilder {
                     "tool `{name}` has a task_ttl of more than Limits::task_ttl_max"
                 ));
             }
-            if policy.requires_task && self.authenticator.is_none() && !self.anonymous_tasks {
-                faults.push(format!(
-                    "tool `{name}` requires a task, and without an authenticator nobody may have \
-                     one; add one, or say `anonymous_tasks(true)`"
-                ));
-            }
         }
         if !(8..128).contains(&self.limits.json_depth) {
             faults.push("Limits::json_depth must be from 8 to 127".to_owned());
@@ -621,6 +649,7 @@ impl ServerBuilder {
             templates,
             offers,
             discover,
+            jobs: self.jobs,
             anonymous_tasks: self.anonymous_tasks,
             state: self.state,
             forms: RwLock::default(),

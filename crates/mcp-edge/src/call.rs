@@ -34,6 +34,8 @@ pub(crate) enum Output {
     Prompt(PromptResult),
     Resource(Vec<ResourceContents>),
     Completion(Completion),
+    /// The handle of a job that was started elsewhere.
+    Job(String),
 }
 
 pub(crate) type Outcome = Result<Output, RequestError>;
@@ -83,11 +85,16 @@ impl Call {
         run_id
     }
 
-    /// Whether this client can hold a task, and there can be one.
+    /// Whether this client can hold a task, and there is a place for one.
     pub(crate) fn can_go_on_as_task(&self) -> bool {
+        self.client_can_hold_task() && self.server.tasks_of(&self.principal).is_some()
+    }
+
+    /// Whether this client can hold a task.
+    pub(crate) fn client_can_hold_task(&self) -> bool {
         self.may_become_task
             && self.capabilities.has(Capability::Tasks)
-            && self.server.tasks_of(&self.principal).is_some()
+            && self.server.permits_tasks_of(&self.principal)
     }
 
     /// Uses up the state that this call was taken up with. Returns when it is the first to do so;

@@ -323,6 +323,16 @@ impl Cx {
         }
     }
 
+    /// Whether the client can hold a task that names a job elsewhere.
+    pub(crate) fn can_hold_job(&self) -> bool {
+        self.call.client_can_hold_task()
+    }
+
+    /// Waits until it is time to look at a job again.
+    pub(crate) async fn wait_for_job(&self) {
+        self.call.platform().sleep(self.call.server.limits().poll_interval).await;
+    }
+
     // Non-generic halves.
 
     async fn form<T>(

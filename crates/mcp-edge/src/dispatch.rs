@@ -100,7 +100,12 @@ impl Admission<'_> {
         if tool.policy.requires_task {
             // A-46: before anything of it runs.
             Self::needs_tasks(incoming)?;
-            if self.server.tasks_of(&self.principal).is_none() {
+            let is_job = self.server.definition().jobs.iter().any(|job| *job.name == *tool.name);
+            let permitted = match is_job {
+                true => self.server.permits_tasks_of(&self.principal),
+                false => self.server.tasks_of(&self.principal).is_some(),
+            };
+            if !permitted {
                 return Err(Rejection::internal(format_args!(
                     "tool `{name}` requires a task, and this caller cannot have one: there is no \
                      store (Server::with_tasks), or it is anonymous and nothing says \
@@ -245,6 +250,13 @@ impl Admission<'_> {
         let (server, platform) = (self.server, self.platform.as_ref());
         let (caller, params) = (&self.principal, incoming.params);
         let id = required(params.task_id.as_deref(), "taskId")?;
+        if let Some((tool, job)) = task::job::find(server, platform, caller, id).await? {
+            return match method {
+                Method::CancelTask => tool.cancel(server, &job).await,
+                Method::GetTask => tool.get(server, id, &job).await,
+                _ => Ok(task::wire::acknowledgement(server)), // it asks nothing
+            };
+        }
         match method {
             Method::UpdateTask => {
                 let answers = typed(params.input_responses, "inputResponses")?;

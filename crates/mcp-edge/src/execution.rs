@@ -137,7 +137,7 @@ impl Execution {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         out.extend_from_slice(&self.id);
         out.extend_from_slice(br#","result":"#);
-        if self.kind.write(&mut out, call, outcome)? {
+        if self.kind.write(&mut out, &call.server, &call.name, outcome)? {
             self.outcome = CallOutcome::ToolError;
         }
         out.push(b'}');
@@ -165,6 +165,17 @@ impl Execution {
         Ok(boxed(async move { seal(&call, method, arguments, id, journal, questions).await }))
     }
 
+    /// What is to be sealed when a job was started elsewhere.
+    fn follow_job(&mut self, call: &Arc<Call>, handle: String) -> BoxFuture<'static, Sealed> {
+        self.outcome = CallOutcome::Task;
+        let ttl = self.kind.task_ttl();
+        let (call, id) = (Arc::clone(call), self.id.clone());
+        boxed(async move {
+            let result = task::job::created(&call, &handle, ttl).await?;
+            Ok(respond::envelope(std::str::from_utf8(&id).ok(), "result", &result))
+        })
+    }
+
     /// What is to be written when a call goes on as a task.
     fn go_on_as_task(&mut self, call: &Arc<Call>) -> Result<BoxFuture<'static, Sealed>, Rejection> {
         self.outcome = CallOutcome::Task;
@@ -172,10 +183,7 @@ impl Execution {
         let Some((journal, status)) = call.engine().go_on_as_task(run_id) else {
             return Err(Rejection::internal("nobody wanted to go on as a task"));
         };
-        let ttl = match self.kind {
-            Kind::Tool { task_ttl, .. } => task_ttl,
-            Kind::Read { .. } | Kind::Other => None,
-        };
+        let ttl = self.kind.task_ttl();
         let (call, arguments, id) = (Arc::clone(call), self.arguments.clone(), self.id.clone());
         Ok(boxed(async move {
             let result = task::create(&call, arguments, journal, status, ttl).await?;
@@ -185,11 +193,19 @@ impl Execution {
 }
 
 impl Kind {
+    const fn task_ttl(&self) -> Option<Duration> {
+        match self {
+            Self::Tool { task_ttl, .. } => *task_ttl,
+            Self::Read { .. } | Self::Other => None,
+        }
+    }
+
     /// Writes the result of a call. Returns whether it is the error of a tool.
     pub(crate) fn write(
         &self,
         out: &mut Vec<u8>,
-        call: &Call,
+        server: &Server,
+        name: &str,
         outcome: Outcome,
     ) -> Result<bool, Rejection> {
         let mut is_error = false;
@@ -198,14 +214,14 @@ impl Kind {
                 is_error = result.is_error;
                 if !is_error {
                     let json = result.structured_content.as_ref().map(|json| json.get());
-                    self.check_output(call, json)?;
+                    self.check_output(name, json)?;
                 }
                 let meta = result.meta.take();
                 open_object::<ToolResult>(out, &result)?;
                 meta
             }
             Output::Structured(json) => {
-                self.check_output(call, Some(&json))?;
+                self.check_output(name, Some(&json))?;
                 write_structured(out, &json)?;
                 None
             }
@@ -215,8 +231,11 @@ impl Kind {
                 meta
             }
             Output::Resource(contents) => {
-                self.write_contents(out, call, contents)?;
+                self.write_contents(out, name, contents)?;
                 None
+            }
+            Output::Job(_) => {
+                return Err(Rejection::internal("a job was started where there is no task"));
             }
             Output::Completion(completion) => {
                 #[derive(Serialize)]
@@ -227,12 +246,12 @@ impl Kind {
                 None
             }
         };
-        call.server.end_result(out, "complete", meta.as_ref());
+        server.end_result(out, "complete", meta.as_ref());
         Ok(is_error)
     }
 
     /// Checks a structured result against its schema (TOOL-12, A-47).
-    fn check_output(&self, call: &Call, json: Option<&str>) -> Result<(), Rejection> {
+    fn check_output(&self, name: &str, json: Option<&str>) -> Result<(), Rejection> {
         let Self::Tool { output: Some(schema), .. } = self else { return Ok(()) };
         let fault = match json {
             None => "it has no structured content".to_owned(),
@@ -242,20 +261,19 @@ impl Kind {
             },
         };
         Err(Rejection::internal(format_args!(
-            "the result of tool `{}` is not what its output schema says: {fault}",
-            call.name
+            "the result of tool `{name}` is not what its output schema says: {fault}"
         )))
     }
 
     fn write_contents(
         &self,
         out: &mut Vec<u8>,
-        call: &Call,
+        uri: &str,
         mut contents: Vec<ResourceContents>,
     ) -> Result<(), Rejection> {
         if contents.is_empty() {
             // RES-08: absence is never an empty array.
-            return Err(Rejection::Failed(RequestError::not_found(&*call.name)));
+            return Err(Rejection::Failed(RequestError::not_found(uri)));
         }
         let (mime_type, cache) = match self {
             Self::Read { mime_type, cache } => (mime_type.as_ref(), *cache),
@@ -366,6 +384,10 @@ impl Reply {
         // Suspending looks at what the handler still awaits, so it is dropped after that.
         let _handler = mem::replace(&mut self.stage, Stage::Ended);
         match end {
+            End::Done(Ok(Output::Job(handle))) => {
+                self.stage = Stage::Sealing(self.execution.follow_job(call, handle));
+                Ok(None)
+            }
             End::Done(outcome) => self.execution.complete(call, outcome).map(Some),
             End::Suspended => {
                 self.stage = Stage::Sealing(self.execution.suspend(call)?);

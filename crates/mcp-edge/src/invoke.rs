@@ -78,14 +78,14 @@ where
         match H::Args::parse(input) {
             Ok(args) => {
                 let future = self.0.call(cx, args);
-                Invoked::Running(boxed(async move { tool(future.await.into_reply()) }))
+                Invoked::Running(boxed(async move { tool_outcome(future.await.into_reply()) }))
             }
             Err(text) => Invoked::Answered(Ok(Output::Tool(ToolResult::error(text)))),
         }
     }
 }
 
-fn tool(reply: Result<ToolReply, ToolError>) -> Outcome {
+pub(crate) fn tool_outcome(reply: Result<ToolReply, ToolError>) -> Outcome {
     match reply {
         Ok(ToolReply::Whole(result)) => Ok(Output::Tool(result)),
         Ok(ToolReply::Structured(json)) => Ok(Output::Structured(json)),

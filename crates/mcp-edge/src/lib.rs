@@ -99,6 +99,7 @@ pub use {
     seal::{KeyRing, KeyRingError, OpenError, SealError, Sealer},
     server::Server,
     target::{BoxFuture, BoxStream, MaybeSend, MaybeSync},
+    task::job::{Job, JobStatus},
     task::memory::MemoryStore,
     task::store::{
         Created, DueIndex, Mailbox, RECORD_BYTES, ReplayGuard, StoreError, TaskDriver, TaskRecord,

@@ -54,7 +54,7 @@ impl Method {
                 offers.resources
             }
             Self::Complete => offers.completions,
-            Self::CancelTask | Self::GetTask | Self::UpdateTask => server.tasks().is_some(),
+            Self::CancelTask | Self::GetTask | Self::UpdateTask => server.offers_tasks(),
         }
     }
 }

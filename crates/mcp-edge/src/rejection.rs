@@ -177,8 +177,10 @@ impl Rejection {
             Self::UnsupportedVersion { .. } => "Unsupported protocol version".to_owned(),
             Self::MethodNotFound { method } => format!("Unknown method {}", short(method)),
             Self::MissingCapability { required } => {
-                let names: Vec<&str> = required.keys().map(String::as_str).collect();
-                format!("The request must declare the client capability {}", names.join(", "))
+                format!(
+                    "The request must declare the client capability {}",
+                    capability_names(required).join(", ")
+                )
             }
             Self::InvalidParams { message } => message.clone(),
             Self::InvalidState => "Invalid requestState".to_owned(),
@@ -247,6 +249,15 @@ impl Rejection {
         response.extensions_mut().insert(self);
         response
     }
+}
+
+/// The capabilities in a `ClientCapabilities` object; extensions by their ids.
+fn capability_names(required: &Map<String, Value>) -> Vec<&str> {
+    let names = required.iter().flat_map(|(name, settings)| match (name.as_str(), settings) {
+        ("extensions", Value::Object(extensions)) => extensions.keys().collect(),
+        _ => vec![name],
+    });
+    names.map(String::as_str).collect()
 }
 
 /// A header name as the specification spells it; `http` keeps them in lower case.

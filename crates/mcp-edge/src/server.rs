@@ -34,7 +34,10 @@ use crate::{
     schema::Schema,
     seal::Sealer,
     target::DynAny,
-    task::store::{ReplayGuard, TaskDriver, TaskStore},
+    task::{
+        job::JobEntry,
+        store::{ReplayGuard, TaskDriver, TaskStore},
+    },
     uri::UriTemplate,
 };
 
@@ -111,6 +114,8 @@ pub(crate) struct Definition {
     /// The discover results: without and with news of changes (DISC-09), and of each of these the one
     /// without and the one with tasks (TASK-01).
     pub(crate) discover: [[Vec<u8>; 2]; 2],
+    /// The tools that start jobs elsewhere.
+    pub(crate) jobs: Vec<JobEntry>,
     /// Whether tasks may belong to nobody in particular.
     pub(crate) anonymous_tasks: bool,
     pub(crate) state: HashMap<TypeId, Box<DynAny>>,
@@ -318,15 +323,26 @@ impl Server {
 
     /// Where tasks are kept, if there can be any: without authentication only if the server says so.
     pub(crate) fn tasks(&self) -> Option<&Tasks> {
-        let definition = &self.definition;
-        let permitted = definition.anonymous_tasks || definition.authenticator.is_some();
-        self.services.tasks.as_ref().filter(|_| permitted)
+        self.services.tasks.as_ref().filter(|_| self.permits_tasks())
     }
 
     /// Where the tasks of a caller are kept, if it may have any.
     pub(crate) fn tasks_of(&self, owner: &Principal) -> Option<&Tasks> {
-        let permitted = self.definition.anonymous_tasks || !owner.is_anonymous();
-        self.tasks().filter(|_| permitted)
+        self.services.tasks.as_ref().filter(|_| self.permits_tasks_of(owner))
+    }
+
+    pub(crate) fn permits_tasks_of(&self, owner: &Principal) -> bool {
+        self.definition.anonymous_tasks || !owner.is_anonymous()
+    }
+
+    /// Whether there may be tasks at all, which is what clients are told (TASK-01).
+    pub(crate) fn offers_tasks(&self) -> bool {
+        let any = self.services.tasks.is_some() || !self.definition.jobs.is_empty();
+        any && self.permits_tasks()
+    }
+
+    fn permits_tasks(&self) -> bool {
+        self.definition.anonymous_tasks || self.definition.authenticator.is_some()
     }
 
     pub(crate) fn audience(&self) -> &str {

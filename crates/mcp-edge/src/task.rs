@@ -5,6 +5,7 @@
 //! - [`id`]: how clients name a record.
 //! - [`serve`]: what clients do with tasks.
 //! - [`advance`]: how a task goes on.
+//! - [`job`]: tasks that run elsewhere, of which nothing is stored here.
 //! - [`wire`]: what clients read.
 
 use std::{sync::Arc, time::Duration};
@@ -14,6 +15,7 @@ use crate::{platform::Platform, server::Server};
 mod advance;
 mod date;
 pub(crate) mod id;
+pub(crate) mod job;
 pub(crate) mod memory;
 pub(crate) mod record;
 pub(crate) mod serve;

@@ -67,13 +67,15 @@ pub async fn sse_13_concurrent_streams_are_independent(client: &Client) {
 pub async fn sub_03_listen_is_acknowledged_first(client: &Client) {
     let filter = json!({ "toolsListChanged": true, "promptsListChanged": false,
         "resourceSubscriptions": ["test://text", "test://notes/7", "test://unknown", "nonsense"],
-        "taskIds": ["x"], "unknown": true });
+        "unknown": true });
     let listening = client.listen(filter).await.unwrap();
     let honoured = json!({ "toolsListChanged": true,
         "resourceSubscriptions": ["test://text", "test://notes/7"] });
     assert_eq!(listening.acknowledged(), &honoured, "SUB-04, A-30");
     let nothing = client.listen(json!({})).await.unwrap();
     assert_eq!(nothing.acknowledged(), &json!({}), "SUB-14");
+    let refused = client.listen(json!({ "taskIds": [] })).await.unwrap_err();
+    assert_eq!(refused.code(), Some(-32021), "SUB-18");
 }
 
 pub async fn sub_05_and_06_news_is_filtered_and_tagged(client: &Client) {

@@ -432,7 +432,7 @@ impl Work<'_> {
         outcome: Outcome,
     ) -> Result<Option<Timestamp>, StoreError> {
         let mut result = Vec::new();
-        let written = kind.write(&mut result, call, outcome);
+        let written = kind.write(&mut result, &call.server, &call.name, outcome);
         let result = written.and_then(|_| {
             let result = String::from_utf8(result).map_err(Rejection::internal)?;
             RawValue::from_string(result).map_err(Rejection::internal)

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::{
-    id,
+    id::{self, Named},
     record::{Given, Outstanding, Status, Task},
     store::{Created, TaskRecord},
     wire,
@@ -49,7 +49,7 @@ pub(crate) async fn create(
     let arguments = arguments.as_deref().map(serde_json::from_slice::<Box<RawValue>>);
     let now = platform.now();
     let task = Task {
-        id: id::seal_key(&key, server, platform, &call.principal).await?,
+        id: id::seal_id(&Named::Record(key.clone()), server, platform, &call.principal).await?,
         tool: (*call.name).to_owned(),
         arguments: arguments.transpose().map_err(Rejection::internal)?,
         principal: (*call.principal).clone(),
@@ -164,7 +164,9 @@ pub(crate) async fn find<'s>(
     id: &str,
 ) -> Result<Found<'s>, Rejection> {
     let tasks = server.tasks_of(caller).ok_or_else(id::unknown)?;
-    let key = id::open_key(id, server, caller).await?;
+    let Named::Record(key) = id::open_id(id, server, caller).await? else {
+        return Err(id::unknown());
+    };
     let record = tasks.store.get(&key, platform.now()).await.map_err(Rejection::internal)?;
     let record = record.ok_or_else(id::unknown)?;
     let task = Task::read(&record).map_err(Rejection::internal)?;

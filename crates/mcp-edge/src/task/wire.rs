@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::{
     date::rfc_3339,
+    id::JobId,
     record::{Status, Task},
 };
 use crate::{execution::InputRequest, server::Server};
@@ -34,7 +35,6 @@ struct Members<'a> {
 
 impl<'a> Members<'a> {
     fn flat(task: &'a Task, server: &Server) -> Self {
-        let poll_interval = server.limits().poll_interval.as_millis();
         Self {
             task_id: &task.id,
             status: task.status,
@@ -42,7 +42,7 @@ impl<'a> Members<'a> {
             created_at: rfc_3339(task.created_at),
             last_updated_at: rfc_3339(task.updated_at),
             ttl_ms: task.ttl_ms,
-            poll_interval_ms: u64::try_from(poll_interval).unwrap_or(u64::MAX).max(1),
+            poll_interval_ms: poll_interval(server),
             input_requests: None,
             result: None,
             error: None,
@@ -74,6 +74,48 @@ pub(crate) fn created(task: &Task, server: &Server) -> Vec<u8> {
 /// The result of `tasks/get` (TASK-24).
 pub(crate) fn detailed(task: &Task, server: &Server) -> Vec<u8> {
     result(&Members::detailed(task, server), server, "complete")
+}
+
+/// How a job elsewhere stands. When it changed last is not known.
+pub(crate) struct JobView<'a> {
+    pub(crate) id: &'a str,
+    pub(crate) job: &'a JobId,
+    pub(crate) status: Status,
+    pub(crate) message: Option<&'a str>,
+    pub(crate) outcome: Option<&'a RawValue>,
+}
+
+impl JobView<'_> {
+    /// The result that says that a call goes on as a task (TASK-08).
+    pub(crate) fn created(&self, server: &Server) -> Vec<u8> {
+        result(&self.members(server), server, "task")
+    }
+
+    /// The result of `tasks/get` (TASK-24).
+    pub(crate) fn detailed(&self, server: &Server) -> Vec<u8> {
+        result(&self.members(server), server, "complete")
+    }
+
+    fn members(&self, server: &Server) -> Members<'_> {
+        let date = rfc_3339(self.job.created_at);
+        Members {
+            task_id: self.id,
+            status: self.status,
+            status_message: self.message,
+            created_at: date.clone(),
+            last_updated_at: date,
+            ttl_ms: self.job.ttl_ms,
+            poll_interval_ms: poll_interval(server),
+            input_requests: None,
+            result: self.outcome.filter(|_| self.status == Status::Completed),
+            error: self.outcome.filter(|_| self.status == Status::Failed),
+        }
+    }
+}
+
+/// How often a client is asked to look, in milliseconds; at least 1 (TASK-14).
+fn poll_interval(server: &Server) -> u64 {
+    u64::try_from(server.limits().poll_interval.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
 /// The params of `notifications/tasks` (TASK-34); `meta` is its `_meta`.
