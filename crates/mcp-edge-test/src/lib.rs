@@ -40,7 +40,7 @@
 //!
 //! Servers in the same process run on a [`TestPlatform`], whose clock is tokio's: a test with
 //! `start_paused = true` lets hours pass at once. [`Client::strict`] makes sure that handlers which
-//! ask questions replay.
+//! ask questions replay. [`Client::with_tasks`] lets calls become tasks, and follows them.
 
 mod answers;
 mod called;
@@ -49,6 +49,7 @@ mod check;
 mod client;
 mod error;
 mod exchange;
+mod follow;
 mod listening;
 mod mirror;
 mod platform;
@@ -58,6 +59,7 @@ mod request;
 mod round;
 mod sse;
 mod strict;
+mod task;
 mod transport;
 
 pub use {
@@ -70,4 +72,5 @@ pub use {
     raw::{RawBody, RawResponse},
     reply::{Framing, Reply},
     sse::Event,
+    task::{Task, TaskStatus},
 };
