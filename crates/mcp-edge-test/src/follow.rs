@@ -130,7 +130,10 @@ impl<'c> Following<'c> {
                 return Err(self.failed(fault, error["message"].as_str().unwrap_or_default()));
             }
             if self.task.status == TaskStatus::Cancelled {
-                let text = format!("the task {} was cancelled", self.task.id);
+                let mut text = format!("the task {} was cancelled", self.task.id);
+                if let Some(message) = &self.task.status_message {
+                    text = format!("{text}: {message}");
+                }
                 return Err(self.failed(Fault::Cancelled, text));
             }
             self.answer().await?;

@@ -156,10 +156,14 @@ async fn a_tool_that_failed_is_a_result_and_a_failed_task_is_an_error() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_task_says_so() {
-    let (client, _) = scripted([created("working", json!({})), state("cancelled", json!({}))]);
-    let error = client.call("tool", ()).await.unwrap_err();
-    assert_eq!(*error.fault(), Fault::Cancelled);
-    assert_eq!(error.message(), "the task t was cancelled");
+    for (members, text) in [
+        (json!({}), "the task t was cancelled"),
+        (json!({"statusMessage": "Too late"}), "the task t was cancelled: Too late"),
+    ] {
+        let (client, _) = scripted([created("working", json!({})), state("cancelled", members)]);
+        let error = client.call("tool", ()).await.unwrap_err();
+        assert_eq!((error.fault(), error.message()), (&Fault::Cancelled, text));
+    }
 }
 
 #[tokio::test(start_paused = true)]
