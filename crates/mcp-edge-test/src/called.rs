@@ -14,13 +14,17 @@ use crate::answers::Question;
 pub struct Called<R = ToolResult> {
     /// The result.
     pub result: R,
-    /// The result as it came, with `resultType` and `_meta`.
+    /// The result as it came, with `resultType` and `_meta`; the one in a task may have neither.
     pub raw: Value,
     /// The notifications of all rounds, in order.
     pub notifications: Vec<Value>,
-    /// The questions of each round. A round in which the server only asked to be called again has
-    /// none.
+    /// The questions of each round, and then of a task each time that it had new ones. A round in
+    /// which the server only asked to be called again has none.
     pub rounds: Vec<Vec<Question>>,
+    /// The id of the task that the call became, if it became one.
+    pub task_id: Option<String>,
+    /// How often the task was asked for.
+    pub polls: usize,
 }
 
 /// A `notifications/progress`.

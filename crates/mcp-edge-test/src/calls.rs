@@ -9,13 +9,16 @@ use serde_json::{Value, json};
 use crate::{
     answers::Question,
     called::{Called, Discovered, ReadResult},
-    client::Client,
+    client::{Client, Options},
     error::{CallError, Fault},
+    exchange::Exchange,
+    follow::Following,
     reply::Reply,
 };
 
 impl Client {
-    /// Calls a tool, and answers its questions until it is done.
+    /// Calls a tool, and answers its questions until it is done; a call that becomes a task is
+    /// [followed](Self::follow).
     ///
     /// `arguments` is anything that serialises to an object, or `()` for none. A result that says
     /// `isError` is a result.
@@ -49,9 +52,7 @@ impl Client {
     /// When the server answers with an error, or with something that a conforming client refuses;
     /// when a question has no answer; when no answer arrives.
     pub async fn call(&self, tool: &str, arguments: impl Serialize) -> Result<Called, CallError> {
-        let mut params = json!({ "name": tool });
-        put(&mut params, "arguments", arguments)?;
-        self.finish::<ToolResult>("tools/call", params).await
+        self.finish::<ToolResult>("tools/call", tool_params(tool, arguments)?).await
     }
 
     /// Gets a prompt with its arguments filled in, and answers its questions.
@@ -200,26 +201,35 @@ impl Client {
         }
     }
 
-    /// Goes from round to round until there is a result.
+    /// Goes from round to round, and on with the task if there is one, until there is a result.
     async fn finish<R: DeserializeOwned>(
         &self,
         method: &str,
         params: Value,
     ) -> Result<Called<R>, CallError> {
-        let (mut notifications, mut rounds) = (Vec::new(), Vec::new());
+        let (reply, path) = self.ask(method, params).await?;
+        if let Some(task) = reply.task() {
+            return Following::new(self, task, path, Some(reply.exchange)).finish().await;
+        }
+        let raw = reply.outcome()?.clone();
+        Ok(path.called(typed(&reply, raw.clone())?, raw))
+    }
+
+    /// Goes from round to round until there is a result or a task.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        params: Value,
+    ) -> Result<(Reply, Path), CallError> {
+        let mut path = Path::default();
         let mut reply = self.round(method, params).await?;
         loop {
-            notifications.append(&mut reply.notifications);
-            let result = reply.outcome()?;
+            path.notifications.append(&mut reply.notifications);
+            reply.outcome()?;
             if !reply.is_input_required() {
-                let raw = result.clone();
-                let result = typed(&reply, raw.clone())?;
-                return Ok(Called { result, raw, notifications, rounds });
+                return Ok((reply, path));
             }
-            if rounds.len() == self.options.max_rounds {
-                let text = format!("no result after {} rounds of questions", rounds.len());
-                return Err(CallError::new(Fault::TooManyRounds, text, &reply.exchange));
-            }
+            path.may_go_on(&self.options, [&reply.exchange])?;
             let questions = reply.input_requests();
             if self.options.strict {
                 self.replay(&reply, &questions).await?;
@@ -228,12 +238,45 @@ impl Client {
                 // Only called again, with nothing but the state (MRTR-23).
                 _ if questions.is_empty() => Value::Null,
                 Ok(answers) => answers,
-                Err(question) => return Err(unanswered(question, &reply)),
+                Err(question) => return Err(unanswered(question, [&reply.exchange])),
             };
-            rounds.push(questions);
+            path.rounds.push(questions);
             reply = self.retry(&reply, answers).await?;
         }
     }
+}
+
+/// What happened on the way to a result.
+#[derive(Debug, Default)]
+pub(crate) struct Path {
+    notifications: Vec<Value>,
+    pub(crate) rounds: Vec<Vec<Question>>,
+}
+
+impl Path {
+    /// Whether there may be one more round.
+    pub(crate) fn may_go_on<'e>(
+        &self,
+        options: &Options,
+        exchanges: impl IntoIterator<Item = &'e Exchange>,
+    ) -> Result<(), CallError> {
+        if self.rounds.len() < options.max_rounds {
+            return Ok(());
+        }
+        let text = format!("no result after {} rounds of questions", self.rounds.len());
+        Err(CallError::between(Fault::TooManyRounds, text, exchanges))
+    }
+
+    pub(crate) fn called<R>(self, result: R, raw: Value) -> Called<R> {
+        let Self { notifications, rounds } = self;
+        Called { result, raw, notifications, rounds, task_id: None, polls: 0 }
+    }
+}
+
+pub(crate) fn tool_params(tool: &str, arguments: impl Serialize) -> Result<Value, CallError> {
+    let mut params = json!({ "name": tool });
+    put(&mut params, "arguments", arguments)?;
+    Ok(params)
 }
 
 fn put(params: &mut Value, name: &str, value: impl Serialize) -> Result<(), CallError> {
@@ -245,14 +288,17 @@ fn put(params: &mut Value, name: &str, value: impl Serialize) -> Result<(), Call
     Ok(())
 }
 
-fn unanswered(question: &Question, reply: &Reply) -> CallError {
+pub(crate) fn unanswered<'e>(
+    question: &Question,
+    exchanges: impl IntoIterator<Item = &'e Exchange>,
+) -> CallError {
     let Question { key, method, .. } = question;
     let text = format!(
         "the test does not answer the question `{key}` ({method}: {:?}): give the client an answer \
          with `.answer({key:?}, ..)`, `.decline({key:?})` or `.on_question(..)`",
         question.message()
     );
-    CallError::new(Fault::Unanswered { key: key.clone() }, text, &reply.exchange)
+    CallError::between(Fault::Unanswered { key: key.clone() }, text, exchanges)
 }
 
 /// What is sound and cannot be read is not what the specification says.

@@ -3,7 +3,10 @@
 
 mod input;
 mod listen;
+mod memory;
 mod result;
+mod task;
+mod time;
 
 use http::StatusCode;
 use mcp_edge::protocol::LogLevel;
@@ -11,7 +14,7 @@ use serde_json::Value;
 
 use crate::{reply::Framing, request::Sent};
 
-pub(crate) use listen::ListenCheck;
+pub(crate) use {listen::ListenCheck, memory::TaskMemory};
 
 /// The value, or what is wrong.
 type Verdict<T = ()> = Result<T, String>;
@@ -59,6 +62,11 @@ impl<'a> Check<'a> {
 
     fn notification(&mut self, method: &str, params: &Value) -> Verdict {
         match method {
+            "notifications/progress" | "notifications/message"
+                if self.sent.method.starts_with("tasks/") =>
+            {
+                fail(format!("{method} is never sent for a task (TASK-35)"))
+            }
             "notifications/progress" => self.progress(params),
             "notifications/message" => self.log(params),
             "notifications/cancelled" => fail(format!("{method} is never sent over HTTP (A-01)")),
@@ -188,16 +196,33 @@ fn response(sent: &Sent, head: Head, id: Option<&Value>, outcome: Outcome<'_>) -
 }
 
 fn check_error(head: Head, has_id: bool, error: &Value) -> Verdict {
+    let code = error_object(error)?;
+    // Codes that nobody can know without having read the id.
+    let was_read =
+        matches!(code, -32601 | -32602 | -32022..=-32020) || head.status == StatusCode::OK;
+    ensure(has_id || !was_read, || format!("error {code} needs the request's id (BASE-06)"))?;
+    let (expected, source) = match code {
+        -32601 => (StatusCode::NOT_FOUND, "ERR-06"),
+        // It may turn up late, when the status of a stream was sent already (SSE-11).
+        -32021 if head.framing == Framing::Sse => (StatusCode::OK, "SSE-11"),
+        -32020 => (StatusCode::BAD_REQUEST, "HDR-03"),
+        -32021 => (StatusCode::BAD_REQUEST, "META-09"),
+        -32022 => (StatusCode::BAD_REQUEST, "VER-02"),
+        _ => return Ok(()),
+    };
+    ensure(head.status == expected, || {
+        format!("error {code} comes with {expected}, not {} ({source})", head.status)
+    })
+}
+
+/// Checks an error for itself, and returns its code.
+fn error_object(error: &Value) -> Verdict<i64> {
     let code = error["code"].as_i64().ok_or("error.code must be an integer (BASE-11)")?;
     ensure(error["message"].is_string(), || "error.message must be a string".to_owned())?;
     let known = [-32700, -32600, -32601, -32602, -32603, -32020, -32021, -32022];
     ensure(known.contains(&code) || !(-32768..=-32000).contains(&code), || {
         format!("code {code} is reserved (ERR-02, ERR-03, ERR-04)")
     })?;
-    // Codes that nobody can know without having read the id.
-    let was_read =
-        matches!(code, -32601 | -32602 | -32022..=-32020) || head.status == StatusCode::OK;
-    ensure(has_id || !was_read, || format!("error {code} needs the request's id (BASE-06)"))?;
     let data = &error["data"];
     match code {
         -32021 => {
@@ -214,18 +239,7 @@ fn check_error(head: Head, has_id: bool, error: &Value) -> Verdict {
         }
         _ => {}
     }
-    let (expected, source) = match code {
-        -32601 => (StatusCode::NOT_FOUND, "ERR-06"),
-        // It may turn up late, when the status of a stream was sent already (SSE-11).
-        -32021 if head.framing == Framing::Sse => (StatusCode::OK, "SSE-11"),
-        -32020 => (StatusCode::BAD_REQUEST, "HDR-03"),
-        -32021 => (StatusCode::BAD_REQUEST, "META-09"),
-        -32022 => (StatusCode::BAD_REQUEST, "VER-02"),
-        _ => return Ok(()),
-    };
-    ensure(head.status == expected, || {
-        format!("error {code} comes with {expected}, not {} ({source})", head.status)
-    })
+    Ok(code)
 }
 
 fn fail<T>(text: impl Into<String>) -> Verdict<T> {

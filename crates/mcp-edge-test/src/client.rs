@@ -8,11 +8,13 @@ use std::{
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use mcp_edge::{Server, protocol::LogLevel};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     answers::{Answer, Answers, Question},
+    check::TaskMemory,
     platform::TestPlatform,
+    request::all_capabilities,
     transport::{Fleet, Remote, Transport},
 };
 
@@ -20,7 +22,7 @@ use crate::{
 /// what one must refuse.
 ///
 /// It is made for servers in the same process or behind a URL, and set up by methods that take and
-/// return it. Clones share ids and learned tools.
+/// return it. Clones share ids, learned tools, and what they saw of tasks.
 ///
 /// ```
 /// use mcp_edge::{Answer, Cx, KeyRing, NoArgs, Server};
@@ -76,6 +78,8 @@ pub(crate) enum Door {
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
     pub(crate) capabilities: Value,
+    /// Declares tasks, whatever the capabilities.
+    pub(crate) tasks: bool,
     /// Beside those that every request has, or instead of them.
     pub(crate) headers: HeaderMap,
     pub(crate) accept: HeaderValue,
@@ -94,6 +98,7 @@ pub(crate) struct Shared {
     pub(crate) next_id: AtomicU64,
     /// The input schemas of the tools that were listed, by name.
     tools: Mutex<HashMap<String, Value>>,
+    tasks: Mutex<TaskMemory>,
 }
 
 impl Client {
@@ -151,13 +156,9 @@ impl Client {
     }
 
     fn new(door: Door) -> Self {
-        let everything = json!({
-            "elicitation": { "form": {}, "url": {} },
-            "sampling": { "tools": {}, "context": {} },
-            "roots": {},
-        });
         let options = Options {
-            capabilities: everything,
+            capabilities: all_capabilities(),
+            tasks: false,
             headers: HeaderMap::new(),
             accept: HeaderValue::from_static("application/json, text/event-stream"),
             log_level: None,
@@ -167,17 +168,41 @@ impl Client {
             strict: false,
             misuse: None,
         };
-        let shared = Shared { next_id: AtomicU64::new(1), tools: Mutex::default() };
+        let shared =
+            Shared { next_id: AtomicU64::new(1), tools: Mutex::default(), tasks: Mutex::default() };
         Self { door, options, shared: Arc::new(shared) }
     }
 
     // What each request says.
 
     /// Declares these capabilities, a `ClientCapabilities` object. By default all of the
-    /// specification are declared, and no extension.
+    /// specification are declared, and no extension. See [`with_tasks`](Self::with_tasks) as well.
     #[must_use]
     pub fn capabilities(mut self, capabilities: Value) -> Self {
         self.options.capabilities = capabilities;
+        self
+    }
+
+    /// Declares tasks (`io.modelcontextprotocol/tasks`), beside the capabilities. A call that becomes
+    /// a task is [followed](Self::follow) to its end; whether it does is for the server to decide.
+    ///
+    /// ```
+    /// use mcp_edge::{NoArgs, Server};
+    /// use mcp_edge_test::Client;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = Server::builder("quick", "1.0.0")
+    ///     .tool("hello", "Says hello", async |_: NoArgs| "hello")
+    ///     .build()?;
+    /// let called = Client::in_process(&server).with_tasks().call("hello", ()).await?;
+    /// assert_eq!((called.text().as_str(), called.task_id), ("hello", None));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_tasks(mut self) -> Self {
+        self.options.tasks = true;
         self
     }
 
@@ -321,6 +346,11 @@ impl Shared {
     /// The input schemas of the tools that are known.
     pub(crate) fn tools(&self) -> MutexGuard<'_, HashMap<String, Value>> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is known of tasks.
+    pub(crate) fn tasks(&self) -> MutexGuard<'_, TaskMemory> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

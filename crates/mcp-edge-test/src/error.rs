@@ -49,11 +49,15 @@ pub enum Fault {
         code: i64,
         /// What else it says.
         data: Option<Value>,
-        /// The status it came with.
+        /// The status it came with: of a task that failed, 200.
         status: StatusCode,
     },
     /// The server answered with an error status, and no JSON-RPC message in it.
     Status(StatusCode),
+    /// The call became a task, and the task was cancelled.
+    Cancelled,
+    /// The call was to become a task, and the server gave its result at once.
+    NotATask,
     /// The server said something that a conforming client refuses.
     Refused,
     /// In [strict](crate::Client::strict) mode: the questions differ when the call is replayed.
@@ -65,10 +69,20 @@ pub enum Fault {
     },
     /// The call took more rounds of questions than the client allows.
     TooManyRounds,
+    /// The call became a task, which does not end.
+    Unfinished,
     /// There was no response, or it broke off.
     Transport,
     /// The test asked for something that cannot be done.
     Misuse,
+}
+
+impl Fault {
+    /// A JSON-RPC error: an object with `code` and `message`.
+    pub(crate) fn error(error: &Value, status: StatusCode) -> Self {
+        let code = error["code"].as_i64().unwrap_or_default();
+        Self::Error { code, data: error.get("data").cloned(), status }
+    }
 }
 
 impl CallError {
@@ -76,7 +90,7 @@ impl CallError {
         Self::between(fault, message, [exchange])
     }
 
-    /// A failure that two exchanges show together.
+    /// A failure that several exchanges show together, or none.
     pub(crate) fn between<'e>(
         fault: Fault,
         message: impl Into<String>,

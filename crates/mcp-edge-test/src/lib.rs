@@ -40,15 +40,17 @@
 //!
 //! Servers in the same process run on a [`TestPlatform`], whose clock is tokio's: a test with
 //! `start_paused = true` lets hours pass at once. [`Client::strict`] makes sure that handlers which
-//! ask questions replay.
+//! ask questions replay. [`Client::with_tasks`] lets calls become tasks, and follows them.
 
 mod answers;
 mod called;
 mod calls;
 mod check;
 mod client;
+mod drive;
 mod error;
 mod exchange;
+mod follow;
 mod listening;
 mod mirror;
 mod platform;
@@ -58,18 +60,19 @@ mod request;
 mod round;
 mod sse;
 mod strict;
-mod tasks;
+mod task;
 mod transport;
 
 pub use {
     answers::Question,
     called::{Called, Discovered, Log, Progress, ReadResult},
     client::Client,
+    drive::{with_store, with_tasks},
     error::{CallError, Fault},
     listening::Listening,
     platform::{Draining, TestPlatform},
     raw::{RawBody, RawResponse},
     reply::{Framing, Reply},
     sse::Event,
-    tasks::{with_store, with_tasks},
+    task::{Task, TaskStatus},
 };

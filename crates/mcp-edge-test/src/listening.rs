@@ -1,17 +1,18 @@
 //! Listen streams.
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use serde_json::{Value, json};
 
 use crate::{
     check::{Check, ListenCheck, Message},
-    client::Client,
+    client::{Client, Shared},
     error::{CallError, Fault},
     raw::RawBody,
     reply::{Framing, Reply},
     request::Sent,
     round::{next_message, nothing_more},
+    task::Task,
 };
 
 /// An open listen stream; made by [`Client::listen`]. Dropping it closes the stream.
@@ -19,6 +20,7 @@ pub struct Listening {
     sent: Sent,
     body: RawBody,
     check: ListenCheck,
+    shared: Arc<Shared>,
     result: Option<Value>,
     over: bool,
 }
@@ -86,8 +88,8 @@ impl Client {
             let text = "the server answers a listen request with a result that is no stream";
             return Err(reply.outcome().err().unwrap_or_else(|| reply.refused(text)));
         }
-        let check = ListenCheck::default();
-        let mut listening = Listening { sent, body, check, result: None, over: false };
+        let (check, shared) = (ListenCheck::default(), Arc::clone(&self.shared));
+        let mut listening = Listening { sent, body, check, shared, result: None, over: false };
         match listening.read().await? {
             Some(_) if listening.check.acknowledged().is_some() => Ok(listening),
             _ => {
@@ -128,6 +130,53 @@ impl Listening {
         self.read().await
     }
 
+    /// Waits for the next state of a task that the stream listens to (`taskIds`), and skips all
+    /// other notifications; `None` once the stream has ended.
+    ///
+    /// ```
+    /// use mcp_edge_test::{CallError, Client, TaskStatus};
+    /// use serde_json::json;
+    ///
+    /// async fn wait(client: Client) -> Result<(), CallError> {
+    ///     let client = client.with_tasks();
+    ///     let task = client.start("report", ()).await?;
+    ///     let mut listening = client.listen(json!({"taskIds": [task.id]})).await?;
+    ///     while let Some(task) = listening.next_task().await {
+    ///         if task.status.is_terminal() {
+    ///             assert_eq!(task.status, TaskStatus::Completed);
+    ///             break;
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Panics
+    /// As [`next`](Self::next).
+    #[allow(clippy::panic, reason = "a failed test")]
+    pub async fn next_task(&mut self) -> Option<Task> {
+        match self.try_next_task().await {
+            Ok(task) => task,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Waits for the next state of a task that the stream listens to (`taskIds`), and skips all
+    /// other notifications; `None` once the stream has ended.
+    ///
+    /// # Errors
+    /// When a conforming client refuses what comes, or the stream breaks off.
+    pub async fn try_next_task(&mut self) -> Result<Option<Task>, CallError> {
+        while let Some(notification) = self.try_next().await? {
+            if notification["method"] == "notifications/tasks" {
+                let task = Task::read(&notification["params"]);
+                let task = task.map_err(|_| self.body.refused("the task is ill-formed"))?;
+                return Ok(Some(task));
+            }
+        }
+        Ok(None)
+    }
+
     /// The result with which the server ended the stream. There is none while it is open, nor when
     /// it was cut.
     #[must_use]
@@ -146,7 +195,8 @@ impl Listening {
             self.over = true;
             return Ok(None);
         };
-        match self.check.message(&self.sent, &message) {
+        let verdict = self.check.message(&self.sent, &message, &mut self.shared.tasks());
+        match verdict {
             Err(text) => Err(self.body.refused(text)),
             Ok(Message::Notification) => Ok(Some(message)),
             Ok(Message::Response) => {

@@ -11,6 +11,7 @@ use crate::{
     error::{CallError, Fault},
     exchange::Exchange,
     request::Sent,
+    task::Task,
 };
 
 /// The answer to one request, checked as a conforming client checks it.
@@ -85,6 +86,14 @@ impl Reply {
         self.result().is_some_and(|result| result["resultType"] == "input_required")
     }
 
+    /// The task, if the call became one, or the request asked for one.
+    #[must_use]
+    pub fn task(&self) -> Option<Task> {
+        let is_task =
+            |result: &&Value| result["resultType"] == "task" || self.sent.method == "tasks/get";
+        Task::read(self.result().filter(is_task)?).ok()
+    }
+
     /// Why a server in this process refused the request, if it did.
     #[must_use]
     pub fn rejection(&self) -> Option<&Rejection> {
@@ -100,11 +109,7 @@ impl Reply {
             let text = format!("the server answered {} without a message", self.status);
             return Err(CallError::new(Fault::Status(self.status), text, &self.exchange));
         };
-        let fault = Fault::Error {
-            code: error["code"].as_i64().unwrap_or_default(),
-            data: error.get("data").cloned(),
-            status: self.status,
-        };
+        let fault = Fault::error(error, self.status);
         let message = error["message"].as_str().unwrap_or_default();
         Err(CallError::new(fault, message, &self.exchange))
     }

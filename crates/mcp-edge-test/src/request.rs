@@ -20,6 +20,18 @@ pub(crate) const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabil
 pub(crate) const CLIENT_INFO_KEY: &str = "io.modelcontextprotocol/clientInfo";
 pub(crate) const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
+/// The extension by which calls become tasks (TASK-01).
+pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// All capabilities of the specification, and no extension.
+pub(crate) fn all_capabilities() -> Value {
+    json!({
+        "elicitation": { "form": {}, "url": {} },
+        "sampling": { "tools": {}, "context": {} },
+        "roots": {},
+    })
+}
+
 /// A request, and what was put into it.
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
@@ -110,7 +122,7 @@ impl Client {
         let mut meta = Map::new();
         let mut put = |key: &str, value: Value| meta.insert(key.to_owned(), value);
         put(VERSION_KEY, VERSION.into());
-        put(CAPABILITIES_KEY, self.options.capabilities.clone());
+        put(CAPABILITIES_KEY, self.capabilities_to_declare());
         put(CLIENT_INFO_KEY, json!({ "name": NAME, "version": env!("CARGO_PKG_VERSION") }));
         if let Some(level) = self.options.log_level {
             put(LOG_LEVEL_KEY, level.as_str().into());
@@ -119,6 +131,18 @@ impl Client {
             put("progressToken", format!("progress-{id}").into());
         }
         meta
+    }
+
+    fn capabilities_to_declare(&self) -> Value {
+        let mut capabilities = self.options.capabilities.clone();
+        if self.options.tasks
+            && let Some(members) = capabilities.as_object_mut()
+            && let Some(extensions) =
+                members.entry("extensions").or_insert_with(|| json!({})).as_object_mut()
+        {
+            extensions.entry(TASKS).or_insert_with(|| json!({}));
+        }
+        capabilities
     }
 
     fn headers(&self, method: &str, params: &Map<String, Value>) -> HeaderMap {

@@ -59,11 +59,17 @@ impl Client {
     }
 
     async fn exchange(&self, sent: Sent) -> Result<Reply, CallError> {
+        let was_over = sent.params.get("taskId").is_some_and(|id| self.shared.tasks().is_over(id));
         let response = self.raw(sent.http.clone()).await?;
         let (status, headers, extensions, mut body) = response.into_parts();
         let read = read(&sent, status, &headers, &mut body).await?;
         let Read { framing, notifications, message } = read;
         if let Err(text) = check::framing(&sent, status, framing, message.as_ref()) {
+            return Err(body.refused(text));
+        }
+        if let Some(result) = message.as_ref().and_then(|message| message.get("result"))
+            && let Err(text) = self.shared.tasks().reply(&sent, result, was_over)
+        {
             return Err(body.refused(text));
         }
         let exchange = body.exchange;

@@ -152,3 +152,51 @@ impl Transport for Canned {
         Uri::from_static("/mcp")
     }
 }
+
+/// Results that were written down beforehand, each for the request that comes when it is its turn.
+#[cfg(test)]
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Scripted {
+    results: Arc<std::sync::Mutex<std::collections::VecDeque<serde_json::Value>>>,
+    requests: Arc<std::sync::Mutex<Vec<Request<Bytes>>>>,
+}
+
+#[cfg(test)]
+impl Scripted {
+    pub(crate) fn new(results: impl IntoIterator<Item = serde_json::Value>) -> Self {
+        let results: std::collections::VecDeque<_> = results.into_iter().collect();
+        Self { results: Arc::new(results.into()), requests: Arc::default() }
+    }
+
+    /// The requests that came.
+    pub(crate) fn requests(&self) -> Vec<Request<Bytes>> {
+        self.requests.lock().unwrap().clone()
+    }
+
+    /// The methods of the requests that came.
+    pub(crate) fn methods(&self) -> Vec<String> {
+        let requests = self.requests();
+        let method =
+            |request: &Request<Bytes>| request.headers()["mcp-method"].to_str().unwrap().to_owned();
+        requests.iter().map(method).collect()
+    }
+}
+
+#[cfg(test)]
+impl Transport for Scripted {
+    fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Incoming>, Cause>> {
+        Box::pin(async move {
+            let sent: serde_json::Value = serde_json::from_slice(request.body())?;
+            self.requests.lock().unwrap().push(request);
+            let result = self.results.lock().unwrap().pop_front().ok_or("nothing more to say")?;
+            let message = serde_json::json!({"jsonrpc": "2.0", "id": sent["id"], "result": result});
+            let body = Full::new(Bytes::from(message.to_string())).map_err(|never| match never {});
+            let response = Response::builder().header("content-type", "application/json");
+            Ok(response.body(body.boxed_unsync())?)
+        })
+    }
+
+    fn uri(&self) -> Uri {
+        Uri::from_static("/mcp")
+    }
+}

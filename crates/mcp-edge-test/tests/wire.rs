@@ -351,3 +351,14 @@ async fn what_cannot_be_done_is_an_error_of_its_own() {
     let error = Client::fleet([]).discover().await.unwrap_err();
     assert_eq!(*error.fault(), Fault::Transport);
 }
+
+#[tokio::test(start_paused = true)]
+async fn whoever_could_take_a_task_takes_a_result_as_well() {
+    let client = Client::fleet([server(), server()]).strict().with_tasks().with_progress();
+    let spawned = client.clone();
+    let called = tokio::spawn(async move { spawned.call("work", ()).await });
+    let called = called.await.unwrap().unwrap();
+    assert_eq!((called.text().as_str(), called.progress().len()), ("done", 3));
+    assert_eq!((called.task_id, called.polls), (None, 0));
+    assert_eq!(*client.start("first", ()).await.unwrap_err().fault(), Fault::NotATask);
+}

@@ -1,6 +1,6 @@
 //! `input_required` results (MRTR-03 to MRTR-07, MRTR-25).
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Verdict, ensure, fail, optional};
 
@@ -16,7 +16,12 @@ pub(super) fn check(capabilities: &Value, result: &Value) -> Verdict {
     ensure(requests.is_some() || result["requestState"].is_string(), || {
         "input_required needs inputRequests or requestState (MRTR-04)".to_owned()
     })?;
-    requests.into_iter().flatten().try_for_each(|(key, request)| {
+    requests.map_or(Ok(()), |requests| entries(capabilities, requests))
+}
+
+/// Checks questions, and that `capabilities` declare their kinds.
+pub(super) fn entries(capabilities: &Value, requests: &Map<String, Value>) -> Verdict {
+    requests.iter().try_for_each(|(key, request)| {
         entry(capabilities, request).map_err(|text| format!("inputRequests[{key:?}]: {text}"))
     })
 }

@@ -1,10 +1,13 @@
 //! Messages of a listen stream (SUB-03 to SUB-08).
 
+use std::collections::HashSet;
+
 use http::StatusCode;
 use serde_json::Value;
 
 use super::{
-    Envelope, Head, Message, Outcome, Verdict, ensure, envelope, fail, optional, response,
+    Envelope, Head, Message, Outcome, TaskMemory, Verdict, ensure, envelope, fail, optional,
+    response, task,
 };
 use crate::{reply::Framing, request::Sent};
 
@@ -13,6 +16,8 @@ use crate::{reply::Framing, request::Sent};
 pub(crate) struct ListenCheck {
     /// What the server honours, once it said so.
     acknowledged: Option<Value>,
+    /// The ids of the tasks whose end was told.
+    ended: HashSet<String>,
 }
 
 impl ListenCheck {
@@ -22,10 +27,18 @@ impl ListenCheck {
     }
 
     /// Checks the next message.
-    pub(crate) fn message(&mut self, sent: &Sent, message: &Value) -> Verdict<Message> {
+    pub(crate) fn message(
+        &mut self,
+        sent: &Sent,
+        message: &Value,
+        memory: &mut TaskMemory,
+    ) -> Verdict<Message> {
         match envelope(message)? {
             Envelope::Notification { method, params } => {
                 self.notification(sent, method, params)?;
+                if method == "notifications/tasks" {
+                    self.task(params, memory)?;
+                }
                 Ok(Message::Notification)
             }
             Envelope::Response { id, outcome } => {
@@ -72,6 +85,19 @@ impl ListenCheck {
             _ => return fail(format!("{method} does not belong on a listen stream (SUB-11)")),
         };
         ensure(asked, || format!("{method} was not asked for, or not acknowledged (SUB-05)"))
+    }
+
+    /// Checks the state of a task.
+    fn task(&mut self, task: &Value, memory: &mut TaskMemory) -> Verdict {
+        ensure(task.get("resultType").is_none(), || {
+            "a notification of a task has no resultType (TASK-34)".to_owned()
+        })?;
+        task::detailed(task)?;
+        let id = task["taskId"].as_str().unwrap_or_default();
+        if memory.seen(task, self.ended.contains(id))? {
+            self.ended.insert(id.to_owned());
+        }
+        Ok(())
     }
 }
 

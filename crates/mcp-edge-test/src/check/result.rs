@@ -2,8 +2,11 @@
 
 use serde_json::Value;
 
-use super::{Verdict, ensure, fail, input, optional};
-use crate::{mirror, request::Sent, request::VERSION};
+use super::{Verdict, ensure, fail, input, optional, task};
+use crate::{
+    mirror,
+    request::{Sent, TASKS, VERSION},
+};
 
 pub(super) fn check(sent: &Sent, result: &Value) -> Verdict {
     let kind = result["resultType"].as_str().ok_or("a result needs resultType (BASE-09)")?;
@@ -20,13 +23,14 @@ pub(super) fn check(sent: &Sent, result: &Value) -> Verdict {
             let declared = sent.capabilities()["extensions"].get(TASKS).is_some();
             ensure(method == "tools/call" && declared, || {
                 format!("{method} cannot answer with a task here (TASK-02, TASK-05)")
-            })
+            })?;
+            task::created(result)
         }
         _ => fail(format!("the resultType {kind:?} is unknown (BASE-10)")),
     }
 }
 
-fn meta(result: &Value) -> Verdict {
+pub(super) fn meta(result: &Value) -> Verdict {
     optional(result, "_meta", Value::is_object, "an object")?;
     let Some(info) = result["_meta"].get("io.modelcontextprotocol/serverInfo") else {
         return Ok(());
@@ -55,18 +59,23 @@ fn complete(sent: &Sent, result: &Value) -> Verdict {
             contents.iter().try_for_each(resource_contents)?;
             caching(result)
         }
-        "tools/call" => {
-            array(result, "content")?.iter().try_for_each(block)?;
-            optional(result, "isError", Value::is_boolean, "a boolean")
-        }
+        "tools/call" => of_a_tool(result),
         "prompts/get" => array(result, "messages")?.iter().try_for_each(|message| {
             let role = &message["role"];
             ensure(role == "user" || role == "assistant", || format!("{role} is not a role"))?;
             block(&message["content"])
         }),
         "completion/complete" => completion(&result["completion"]),
+        "tasks/get" => task::got(sent, result),
+        "tasks/update" => task::acknowledged(result, "TASK-28"),
+        "tasks/cancel" => task::acknowledged(result, "TASK-32"),
         _ => Ok(()),
     }
+}
+
+pub(super) fn of_a_tool(result: &Value) -> Verdict {
+    array(result, "content")?.iter().try_for_each(block)?;
+    optional(result, "isError", Value::is_boolean, "a boolean")
 }
 
 fn discover(result: &Value) -> Verdict {
@@ -156,5 +165,3 @@ fn array<'v>(object: &'v Value, name: &str) -> Verdict<&'v Vec<Value>> {
 fn string(object: &Value, name: &str) -> Verdict {
     ensure(object[name].is_string(), || format!("{name} must be a string"))
 }
-
-const TASKS: &str = "io.modelcontextprotocol/tasks";

@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use crate::{CallError, Client, Fault, Framing, Reply, transport::Canned};
 
+mod tasks;
+
 fn json_response(status: u16, body: &Value) -> Response<Vec<String>> {
     typed(status, "application/json", vec![body.to_string()])
 }
