@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 use crate::{
     body::Body,
     feed::{Change, Topics},
-    platform::{ANSWER_MARGIN, Platform, Timestamp, time_left},
+    platform::{ANSWER_MARGIN, Platform, time_left},
     principal::Principal,
     provider,
     rejection::Rejection,
@@ -340,9 +340,9 @@ struct Followed {
     ids: BTreeMap<String, String>,
     /// The keys of those that are to be read, each once.
     changed: VecDeque<String>,
-    reading: Option<BoxFuture<'static, Option<Task>>>,
-    /// What was told last of each.
-    told: BTreeMap<String, Timestamp>,
+    reading: Option<BoxFuture<'static, Option<(u64, Task)>>>,
+    /// The version of each that was told last.
+    told: BTreeMap<String, u64>,
 }
 
 impl Followed {
@@ -383,17 +383,16 @@ impl Followed {
                     self.reading.insert(boxed(async move {
                         let platform = platform.as_ref();
                         let found = task::serve::find(&server, platform, &principal, &id).await;
-                        found.ok().map(|found| found.task)
+                        found.ok().map(|found| (found.version(), found.task))
                     }))
                 }
             };
             let Poll::Ready(task) = reading.as_mut().poll(cx) else { return };
             self.reading = None;
-            let Some(task) = task else { continue };
-            if self.told.get(&task.id) == Some(&task.updated_at) {
+            let Some((version, task)) = task else { continue };
+            if self.told.insert(task.id.clone(), version) == Some(version) {
                 continue;
             }
-            self.told.insert(task.id.clone(), task.updated_at);
             let news = task::wire::news(&task, &self.server, Meta { subscription_id });
             respond::push_notification(out, "notifications/tasks", &news);
         }

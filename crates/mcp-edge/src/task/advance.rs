@@ -21,7 +21,7 @@ use crate::{
         run::{End, Run},
     },
     outbox::Outbox,
-    platform::{ANSWER_MARGIN, Platform, Timestamp},
+    platform::{ANSWER_MARGIN, Platform, Timestamp, time_left},
     provider::{self, DynamicTool},
     rejection::Rejection,
     server::{Server, Tasks, ToolEntry},
@@ -239,6 +239,7 @@ impl Work<'_> {
             _ => LOOK,
         };
         let wait = wait.min(self.server.limits().task_heartbeat);
+        let wait = time_left(self.platform.as_ref(), wait, ANSWER_MARGIN);
         let mut timer = None;
         poll_fn(|cx| {
             if let Poll::Ready(end) = run.poll(cx) {

@@ -7,13 +7,15 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use super::store::{Created, DueIndex, StoreError, TaskRecord, TaskStore};
+use super::store::{Created, DueIndex, Mailbox, ReplayGuard, StoreError, TaskRecord, TaskStore};
 use crate::{platform::Timestamp, target::BoxFuture};
 
 /// Keeps tasks in memory; clones are the same store.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     records: Arc<Mutex<HashMap<String, TaskRecord>>>,
+    /// By their ids: until when, and the message if there is one that nobody took.
+    spent: Arc<Mutex<HashMap<String, (Timestamp, Option<Vec<u8>>)>>>,
 }
 
 impl MemoryStore {
@@ -110,6 +112,58 @@ impl DueIndex for MemoryStore {
             records.remove(key);
         });
         Box::pin(ready(Ok(old.len())))
+    }
+}
+
+impl MemoryStore {
+    fn put(
+        &self,
+        id: String,
+        message: Option<Vec<u8>>,
+        expires: Timestamp,
+        now: Timestamp,
+    ) -> bool {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        spent.retain(|_, (expires, _)| *expires > now);
+        let is_new = !spent.contains_key(&id);
+        if is_new {
+            spent.insert(id, (expires, message));
+        }
+        is_new
+    }
+}
+
+impl Mailbox for MemoryStore {
+    fn put_once<'a>(
+        &'a self,
+        id: &'a str,
+        message: &'a [u8],
+        expires: Timestamp,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let put = self.put(format!("m{id}"), Some(message.to_vec()), expires, now);
+        Box::pin(ready(Ok(put)))
+    }
+
+    fn take<'a>(
+        &'a self,
+        id: &'a str,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
+        let letter = spent.get_mut(&format!("m{id}")).filter(|(expires, _)| *expires > now);
+        Box::pin(ready(Ok(letter.and_then(|(_, message)| message.take()))))
+    }
+}
+
+impl ReplayGuard for MemoryStore {
+    fn spend<'a>(
+        &'a self,
+        id: &'a str,
+        expires: Timestamp,
+        now: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(ready(Ok(self.put(format!("g{id}"), None, expires, now))))
     }
 }
 

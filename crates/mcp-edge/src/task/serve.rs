@@ -153,6 +153,12 @@ pub(crate) struct Found<'s> {
     record: TaskRecord,
 }
 
+impl Found<'_> {
+    pub(crate) const fn version(&self) -> u64 {
+        self.record.version
+    }
+}
+
 /// Finds a task of the caller.
 ///
 /// # Errors

@@ -1,0 +1,533 @@
+//! How a task goes on. Letters and numbers name the rules of the journal.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::{future::Either, join, pin_mut};
+use mcp_edge::{Cx, NoArgs, ToolError};
+use mcp_edge_test::{Client, TaskStatus, TestPlatform};
+use serde_json::{Value, json};
+
+use super::{Counter, Text, World, answer, builder, limited, seconds, wait_for};
+
+fn client(server: &mcp_edge::Server) -> Client {
+    Client::in_process(server).with_tasks()
+}
+
+/// The keys that the journal of a record holds.
+fn keys(record: &Value) -> Vec<&str> {
+    let entries = record["journal"]["j"].as_array();
+    let keys = entries.into_iter().flatten().map(|entry| entry["k"].as_str().unwrap());
+    keys.filter(|key| !key.starts_with('\0')).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn m_each_step_is_durable_before_the_next_thing_happens() {
+    let world = World::default();
+    let store = world.store.clone();
+    let client = world.client(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let store = store.clone();
+        async move {
+            cx.background("").await;
+            let durable = || store.written().last().map(|last| keys(last).len()).unwrap_or(0);
+            let mut seen = Vec::new();
+            for key in ["a", "b", "c"] {
+                cx.step(key, async || Ok::<_, ToolError>(())).await?;
+                seen.push(durable());
+            }
+            Ok::<_, ToolError>(format!("{seen:?}"))
+        }
+    }));
+    assert_eq!(client.call("t", json!({})).await.unwrap().text(), "[1, 2, 3]");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crash_inside_a_step_repeats_that_step_alone() {
+    let (world, first, second) = (World::default(), Counter::default(), Counter::default());
+    let make = || {
+        let (first, second) = (first.clone(), second.clone());
+        builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+            let (first, second) = (first.clone(), second.clone());
+            async move {
+                cx.background("").await;
+                let one = cx.step("a", async || Ok::<_, ToolError>(first.bump())).await?;
+                let two = cx.step("b", async || {
+                    let times = second.bump();
+                    seconds(5).await;
+                    Ok::<_, ToolError>(times)
+                });
+                Ok::<_, ToolError>(format!("{one} {}", two.await?))
+            }
+        })
+    };
+    let (here, there) = (world.idle(make()), world.idle(make()));
+    let task = client(&here).start("t", json!({})).await.unwrap();
+    // The first instance dies in the middle of the second step.
+    let crashed = tokio::time::timeout(Duration::from_secs(2), world.advance(&here)).await;
+    assert!(crashed.is_err());
+    // The lease keeps others away until it is over.
+    world.advance(&there).await;
+    assert_eq!((first.get(), second.get()), (1, 1));
+    seconds(10).await;
+    world.advance(&there).await;
+    assert_eq!(client(&there).follow(&task).await.unwrap().text(), "1 2");
+    assert_eq!((first.get(), second.get()), (1, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_that_advance_one_task_one_runs_it() {
+    let (world, runs) = (World::default(), Counter::default());
+    let make = || {
+        let runs = runs.clone();
+        builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+            let runs = runs.clone();
+            async move {
+                cx.background("").await;
+                runs.bump();
+                cx.step("a", async || {
+                    seconds(60).await; // the heartbeat keeps the lease
+                    Ok::<_, ToolError>(())
+                })
+                .await?;
+                Ok::<_, ToolError>("done")
+            }
+        })
+    };
+    let (here, there) = (world.idle(make()), world.idle(make()));
+    let task = client(&here).start("t", json!({})).await.unwrap();
+    let again = async {
+        for _ in 0..30 {
+            seconds(1).await;
+            world.advance(&there).await;
+        }
+    };
+    join!(world.advance(&here), world.advance(&there), again);
+    assert_eq!(client(&here).follow(&task).await.unwrap().text(), "done");
+    assert_eq!(runs.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_is_shown_at_once_and_answered_while_a_step_is_in_flight() {
+    let (world, runs) = (World::default(), Counter::default());
+    let seen = runs.clone();
+    let client = world.client(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            cx.background("").await;
+            let (name, done) = join!(
+                async {
+                    let name = cx.elicit::<Text>("name", "Who?").await.required()?.text;
+                    cx.step("greet", async || Ok::<_, ToolError>(format!("Hello, {name}"))).await
+                },
+                cx.step("long", async || {
+                    let times = seen.bump();
+                    seconds(60).await;
+                    Ok::<_, ToolError>(times)
+                }),
+            );
+            Ok::<_, ToolError>(format!("{} {}", name?, done?))
+        }
+    }));
+    let task = client.start("t", json!({})).await.unwrap();
+    let shown = wait_for(&client, &task.id, |task| !task.questions.is_empty()).await;
+    assert_eq!(shown.status, TaskStatus::InputRequired);
+    let asked_at = tokio::time::Instant::now();
+    client.update_task(&task.id, json!({ "name": answer("Ada") })).await.unwrap();
+    let greeted = || world.store.written().iter().any(|record| keys(record).contains(&"greet"));
+    while !greeted() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(asked_at.elapsed() < Duration::from_secs(1), "the run took the answer in");
+    assert_eq!(client.follow(&task).await.unwrap().text(), "Hello, Ada 1");
+    assert_eq!(runs.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn c_a_deadline_beside_a_step_fires_when_it_is_over() {
+    let client = World::default().client(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        let sleep = cx.sleep("deadline", Duration::from_secs(20));
+        let step = cx.step("slow", async || {
+            seconds(200).await;
+            Ok::<_, ToolError>(())
+        });
+        pin_mut!(sleep, step);
+        match futures_util::future::select(sleep, step).await {
+            Either::Left(_) => "deadline",
+            Either::Right(_) => "step",
+        }
+    }));
+    let began = tokio::time::Instant::now();
+    let task = client.start("t", json!({})).await.unwrap();
+    let task = wait_for(&client, &task.id, |task| task.status.is_terminal()).await;
+    assert_eq!(task.result.unwrap()["content"][0]["text"], "deadline");
+    assert!(began.elapsed() < Duration::from_secs(22), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_9_a_sleep_beside_a_question_is_a_durable_timeout() {
+    let world = World::default();
+    let client = world.client(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        let sleep = cx.sleep("deadline", Duration::from_secs(3600));
+        let question = cx.elicit::<Text>("q", "In time?");
+        pin_mut!(sleep, question);
+        match futures_util::future::select(sleep, question).await {
+            Either::Left(_) => "too late".to_owned(),
+            Either::Right((answer, _)) => answer.accepted().unwrap().text,
+        }
+    }));
+    let late = client.start("t", json!({})).await.unwrap();
+    let timely = client.start("t", json!({})).await.unwrap();
+    for task in [&late, &timely] {
+        let asked = wait_for(&client, &task.id, |task| !task.questions.is_empty()).await;
+        assert_eq!(asked.status, TaskStatus::InputRequired);
+    }
+    let held = world.store.written().last().unwrap().clone();
+    assert!(held["lease"].is_null() && held["wakes_at"].is_u64(), "nothing is held meanwhile");
+    seconds(1800).await;
+    client.update_task(&timely.id, json!({ "q": answer("yes") })).await.unwrap();
+    assert_eq!(client.follow(&timely).await.unwrap().text(), "yes");
+    seconds(1801).await;
+    let late = wait_for(&client, &late.id, |task| task.status.is_terminal()).await;
+    assert_eq!(late.result.unwrap()["content"][0]["text"], "too late");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sleep_ends_after_days_on_another_instance() {
+    let (world, runs) = (World::default(), Counter::default());
+    let make = || {
+        let runs = runs.clone();
+        limited(|limits| limits.task_ttl = Duration::from_secs(7 * 86_400)).tool(
+            "t",
+            "",
+            move |cx: Cx, _: NoArgs| {
+                let runs = runs.clone();
+                async move {
+                    cx.background("").await;
+                    runs.bump();
+                    cx.sleep("rest", Duration::from_secs(2 * 86_400)).await;
+                    "rested"
+                }
+            },
+        )
+    };
+    let (here, there) = (world.idle(make()), world.idle(make()));
+    let task = client(&here).start("t", json!({})).await.unwrap();
+    world.advance(&here).await;
+    seconds(86_400).await;
+    world.advance(&there).await;
+    assert_eq!(client(&there).task(&task.id).await.unwrap().status, TaskStatus::Working);
+    assert_eq!(runs.get(), 1, "too early is no attempt");
+    seconds(86_401).await;
+    world.advance(&there).await;
+    assert_eq!(client(&here).follow(&task).await.unwrap().text(), "rested");
+    assert_eq!(runs.get(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_comes_back_later_and_is_not_remembered() {
+    let (world, attempts) = (World::default(), Counter::default());
+    let seen = attempts.clone();
+    let server = world.instance(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            let task = cx.background("").await;
+            let made = cx.step("flaky", async || match seen.bump() {
+                4 => Ok("made".to_owned()),
+                _ => Err(ToolError::retry_after("not yet", Duration::from_secs(600))),
+            });
+            let made = made.await?;
+            Ok::<_, ToolError>(format!("{made} {task}"))
+        }
+    }));
+    // Inside a request it is an error like others.
+    let inline = Client::in_process(&server).call("t", json!({})).await.unwrap();
+    assert_eq!((inline.is_error(), inline.text()), (true, "not yet".into()));
+
+    let began = tokio::time::Instant::now();
+    let client = client(&server);
+    let task = client.start("t", json!({})).await.unwrap();
+    let task = wait_for(&client, &task.id, |task| task.status.is_terminal()).await;
+    assert_eq!(task.result.unwrap()["content"][0]["text"], "made true");
+    assert_eq!(attempts.get(), 4);
+    let took = began.elapsed();
+    assert!((1200..1210).contains(&took.as_secs()), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_35_progress_becomes_the_status() {
+    let world = World::default();
+    let client = world.client(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("beginning").await;
+        cx.step("a", async || {
+            cx.progress(1.0, 2.0, "half-way");
+            seconds(30).await;
+            Ok::<_, ToolError>(())
+        })
+        .await?;
+        cx.background("finishing").await;
+        cx.sleep("rest", Duration::from_secs(30)).await;
+        Ok::<_, ToolError>("done")
+    }));
+    let client = client.with_progress();
+    let task = client.start("t", json!({})).await.unwrap();
+    assert_eq!(task.status_message.as_deref(), Some("beginning"));
+    for message in ["half-way", "finishing"] {
+        let told = |task: &mcp_edge_test::Task| task.status_message.as_deref() == Some(message);
+        let task = wait_for(&client, &task.id, told).await;
+        assert_eq!(task.status, TaskStatus::Working);
+    }
+    let called = client.follow(&task).await.unwrap();
+    assert_eq!((called.text(), called.progress().len()), ("done".into(), 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_32_a_wish_to_cancel_reaches_a_running_handler() {
+    struct Guard(Counter);
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            self.0.bump();
+        }
+    }
+    let (world, dropped) = (World::default(), Counter::default());
+    let seen = dropped.clone();
+    let here = world.instance(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            cx.background("").await;
+            let _guard = Guard(seen);
+            cx.step("long", async || {
+                seconds(3600).await;
+                Ok::<_, ToolError>(())
+            })
+            .await
+        }
+    }));
+    let there = client(&world.idle(builder()));
+    let task = client(&here).start("t", json!({})).await.unwrap();
+    seconds(5).await;
+    assert_eq!(dropped.get(), 0);
+    there.cancel_task(&task.id).await.unwrap();
+    let began = tokio::time::Instant::now();
+    wait_for(&there, &task.id, |task| task.status == TaskStatus::Cancelled).await;
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert_eq!(dropped.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rule_3_a_changed_question_is_asked_again_under_another_key() {
+    let (world, runs) = (World::default(), Counter::default());
+    let seen = runs.clone();
+    let client = world.client(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            cx.background("").await;
+            let total = if seen.bump() == 1 { 900 } else { 9000 };
+            let answer = cx.elicit::<Text>("approve", format!("Refund {total}?")).await;
+            Ok::<_, ToolError>(format!("{} for {total}", answer.required()?.text))
+        }
+    }));
+    let task = client.start("t", json!({})).await.unwrap();
+    let first = wait_for(&client, &task.id, |task| !task.questions.is_empty()).await;
+    assert_eq!(first.questions[0].key, "approve");
+    client.update_task(&task.id, json!({ "approve": answer("yes") })).await.unwrap();
+    let second = wait_for(&client, &task.id, |task| {
+        task.questions.first().is_some_and(|question| question.key != "approve")
+    })
+    .await;
+    assert_eq!(second.questions[0].key, "approve#2");
+    client.update_task(&task.id, json!({ "approve#2": answer("no") })).await.unwrap();
+    let task = wait_for(&client, &task.id, |task| task.status.is_terminal()).await;
+    assert_eq!(task.result.unwrap()["content"][0]["text"], "no for 9000");
+}
+
+#[tokio::test(start_paused = true)]
+async fn elic_13_an_answer_that_its_type_cannot_take_is_asked_for_again() {
+    /// More than its schema says.
+    #[derive(serde::Deserialize)]
+    #[serde(try_from = "Text")]
+    struct Even(u32);
+    impl TryFrom<Text> for Even {
+        type Error = String;
+
+        fn try_from(text: Text) -> Result<Self, String> {
+            let number: u32 = text.text.parse().map_err(|_| "not a number".to_owned())?;
+            if number % 2 == 0 { Ok(Self(number)) } else { Err("odd".to_owned()) }
+        }
+    }
+    impl schemars::JsonSchema for Even {
+        fn schema_name() -> std::borrow::Cow<'static, str> {
+            Text::schema_name()
+        }
+
+        fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+            Text::json_schema(generator)
+        }
+    }
+    let world = World::default();
+    let client = world.client(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        let number = cx.elicit::<Even>("number", "An even number?").await.required()?;
+        Ok::<_, ToolError>(number.0.to_string())
+    }));
+    let task = client.start("t", json!({})).await.unwrap();
+    for (key, text) in [("number", "3"), ("number#2", "x"), ("number#3", "4")] {
+        let asked = wait_for(&client, &task.id, |task| !task.questions.is_empty()).await;
+        assert_eq!(asked.questions[0].key, key);
+        client.update_task(&task.id, json!({ (key): answer(text) })).await.unwrap();
+    }
+    let task = wait_for(&client, &task.id, |task| task.status.is_terminal()).await;
+    assert_eq!(task.result.unwrap()["content"][0]["text"], "4");
+}
+
+#[tokio::test(start_paused = true)]
+async fn misuse_fails_the_task_with_a_neutral_text() {
+    let client = World::default().client(builder().tool("twice", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        let step = || cx.step("secret key", async || Ok::<_, ToolError>(()));
+        step().await?;
+        step().await
+    }));
+    let refused = client.call("twice", json!({})).await.unwrap_err();
+    assert_eq!(refused.code(), Some(-32603));
+    assert!(!refused.to_string().contains("secret key"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_23_a_question_that_the_client_cannot_be_asked_fails_the_task() {
+    let world = World::default();
+    let client = world.client(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        cx.elicit::<Text>("q", "Who?").await.required().map(|answer| answer.text)
+    }));
+    let extensions = json!({ "io.modelcontextprotocol/tasks": {} });
+    let silent = client.clone().capabilities(json!({ "extensions": extensions }));
+    let refused = silent.call("t", json!({})).await.unwrap_err();
+    assert_eq!(refused.code(), Some(-32021), "{refused}");
+    // what counts is what was declared when the task began.
+    let task = client.start("t", json!({})).await.unwrap();
+    let shown = wait_for(&client, &task.id, |task| !task.questions.is_empty()).await;
+    let polled = silent.task(&shown.id).await.unwrap();
+    assert_eq!(polled.questions.len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_instance_that_stops_leaves_a_task_at_its_next_step() {
+    let (world, steps) = (World::default(), Counter::default());
+    let make = || {
+        let steps = steps.clone();
+        builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+            let steps = steps.clone();
+            async move {
+                cx.background("").await;
+                for key in ["a", "b", "c"] {
+                    cx.step(key, async || {
+                        steps.bump();
+                        seconds(5).await;
+                        Ok::<_, ToolError>(())
+                    })
+                    .await?;
+                }
+                Ok::<_, ToolError>("done")
+            }
+        })
+    };
+    let (here, there) = (world.idle(make()), world.idle(make()));
+    let task = client(&here).start("t", json!({})).await.unwrap();
+    let platform = TestPlatform::new();
+    let draining = platform.draining();
+    let stop = async {
+        seconds(2).await;
+        draining.start();
+    };
+    let began = tokio::time::Instant::now();
+    join!(world.advance_on(&here, platform), stop);
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+    assert_eq!(steps.get(), 1);
+    world.advance(&there).await;
+    assert_eq!(client(&there).follow(&task).await.unwrap().text(), "done");
+    assert_eq!(steps.get(), 3, "no step ran twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invocation_that_is_cut_off_leaves_the_task_in_time() {
+    let world = World::default();
+    let make = || {
+        builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+            cx.background("").await;
+            for key in ["a", "b", "c", "d"] {
+                cx.step(key, async || {
+                    seconds(4).await;
+                    Ok::<_, ToolError>(())
+                })
+                .await?;
+            }
+            Ok::<_, ToolError>("done")
+        })
+    };
+    let server = world.idle(make());
+    let client = client(&server);
+    let task = client.start("t", json!({})).await.unwrap();
+    for _ in 0..4 {
+        let began = tokio::time::Instant::now();
+        let platform = TestPlatform::new().with_deadline(Duration::from_secs(10));
+        world.advance_on(&server, platform).await;
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        let last = world.store.written().last().unwrap().clone();
+        assert!(last["lease"].is_null(), "the next one need not wait");
+    }
+    assert_eq!(client.follow(&task).await.unwrap().text(), "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn f_a_race_between_steps_replays_as_it_ran() {
+    let world = World::default();
+    let make = || {
+        builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+            cx.background("").await;
+            let slow = cx.step("slow", async || {
+                seconds(9).await;
+                Ok::<_, ToolError>("slow".to_owned())
+            });
+            let quick = cx.step("quick", async || {
+                seconds(1).await;
+                Ok::<_, ToolError>("quick".to_owned())
+            });
+            let first = {
+                pin_mut!(slow, quick);
+                futures_util::future::select(slow, quick).await.factor_first().0?
+            };
+            cx.sleep("rest", Duration::from_secs(60)).await;
+            Ok::<_, ToolError>(first)
+        })
+    };
+    let (here, there) = (world.idle(make()), world.idle(make()));
+    let task = client(&here).start("t", json!({})).await.unwrap();
+    world.advance(&here).await;
+    seconds(61).await;
+    world.advance(&there).await;
+    assert_eq!(client(&here).follow(&task).await.unwrap().text(), "quick");
+}
+
+#[tokio::test(start_paused = true)]
+async fn idempotency_keys_are_the_same_in_every_run() {
+    let (world, keys) = (World::default(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let seen = Arc::clone(&keys);
+    let client = world.client(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = Arc::clone(&seen);
+        async move {
+            cx.elicit::<Text>("before", "?").await.required()?;
+            seen.lock().unwrap().push(cx.idempotency_key("pay"));
+            cx.background("").await;
+            cx.sleep("rest", Duration::from_secs(1)).await;
+            cx.elicit::<Text>("after", "?").await.required()?;
+            Ok::<_, ToolError>(())
+        }
+    }));
+    let text = || json!({ "text": "x" });
+    let client = client.answer("before", text()).answer("after", text());
+    client.call("t", json!({})).await.unwrap();
+    let keys = keys.lock().unwrap();
+    assert!(keys.len() >= 4, "{keys:?}");
+    assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+}
