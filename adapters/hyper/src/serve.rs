@@ -45,11 +45,23 @@ pub async fn serve(server: Server, address: impl ToSocketAddrs) -> Result<(), Se
 /// # Errors
 /// As [`serve`].
 pub async fn serve_on(server: Server, listener: TcpListener) -> Result<(), ServeError> {
+    serve_on_with(server, listener, ServeOptions::default()).await
+}
+
+/// Does what [`serve_on`] does, with times, bounds and response headers of the caller's choice.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_on_with(
+    server: Server,
+    listener: TcpListener,
+    options: ServeOptions,
+) -> Result<(), ServeError> {
     let address = listener.local_addr().map_err(ServeError::Bind)?;
     let server = prepare(server, address, |name| std::env::var(name))?;
     let signals = signals().map_err(ServeError::Signals)?;
     tracing::info!("listening on http://{address}{}", server.endpoint());
-    serve_with(server, listener, ServeOptions::default(), signals).await;
+    serve_with(server, listener, options, signals).await;
     Ok(())
 }
 
