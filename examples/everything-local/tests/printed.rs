@@ -1,5 +1,7 @@
 //! What the program prints is true.
 
+#![allow(clippy::unwrap_used, reason = "these are tests")]
+
 use std::{
     io::{BufRead as _, BufReader},
     process::{Child, Command, Output, Stdio},
