@@ -107,10 +107,6 @@ impl FleetBuilder {
         if self.instances == 0 {
             return Err(FleetError::Empty);
         }
-        let socket = |source: io::Error| FleetError::Proxy { source };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).await.map_err(socket)?;
-        let address = listener.local_addr().map_err(socket)?;
-
         let environment = with_defaults(self.environment);
         let starter = Starter::new(self.program, environment, self.start_limit, self.end_limit);
         // All at once, then one after the other.
@@ -125,6 +121,10 @@ impl FleetBuilder {
             starter.keep_resident(resident).await?;
         }
 
+        // Only now, so that whoever waits for the port finds a fleet that serves.
+        let socket = |source: io::Error| FleetError::Proxy { source };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).await.map_err(socket)?;
+        let address = listener.local_addr().map_err(socket)?;
         let path = processes.first().map_or("/", |process| process.path.as_str());
         let url = format!("http://{address}{path}");
         let (spares, taken) = mpsc::channel(self.instances);
