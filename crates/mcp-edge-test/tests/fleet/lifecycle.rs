@@ -1,6 +1,12 @@
 //! Starting, killing and ending processes.
 
-use std::time::Duration;
+use std::{
+    env,
+    ffi::OsStr,
+    fs,
+    process::{self, Command},
+    time::Duration,
+};
 
 use http::StatusCode;
 use mcp_edge_test::{Fleet, FleetError, Routing};
@@ -46,7 +52,7 @@ async fn a_process_that_dies_by_itself_is_passed_over() {
     let fleet = fleet().start().await.unwrap();
     let ids = fleet.process_ids();
     let id = ids[1].to_string();
-    std::process::Command::new("kill").args(["-9", &id]).status().unwrap();
+    Command::new("kill").args(["-9", &id]).status().unwrap();
     until(|| fleet.process_ids().len() == 2).await;
     for _ in 0..4 {
         assert_ne!(who_answers(&fleet.client()).await, ids[1]);
@@ -90,18 +96,20 @@ async fn dropping_a_fleet_kills_its_processes() {
 
 #[tokio::test]
 async fn the_resident_process_gets_no_requests() {
-    // What becomes of the others is told by the script of this one.
-    let me = std::env::current_exe().unwrap();
-    let script = r#"exec "$0" --ignored --exact server::serves --nocapture"#;
-    let fleet =
-        fleet().instances(1).resident("sh", ["-c".as_ref(), script.as_ref(), me.as_os_str()]);
-    let fleet = fleet.start().await.unwrap();
+    let told = env::temp_dir().join(format!("mcp-edge-resident-{}", process::id()));
+    let script = r#"echo $$ > "$1"; exec "$0" --ignored --exact server::serves --nocapture"#;
+    let me = env::current_exe().unwrap();
+    let args: [&OsStr; 4] = ["-c".as_ref(), script.as_ref(), me.as_ref(), told.as_ref()];
+    let fleet = fleet().instances(1).resident("sh", args).start().await.unwrap();
+    let resident = fs::read_to_string(&told).unwrap().trim().parse().unwrap();
+    fs::remove_file(&told).unwrap();
     let ids = fleet.process_ids();
-    assert_eq!(ids.len(), 1);
+    assert!(ids.len() == 1 && ids[0] != resident && exists(resident));
     for _ in 0..3 {
         assert_eq!(who_answers(&fleet.client()).await, ids[0]);
     }
     soon(fleet.shutdown()).await;
+    assert!(!exists(resident));
 }
 
 #[tokio::test]
@@ -134,15 +142,15 @@ async fn a_process_that_does_not_start_says_why() {
 
 #[tokio::test]
 async fn a_request_hears_of_a_fresh_process_that_does_not_start() {
-    let mark = std::env::temp_dir().join(format!("mcp-edge-fleet-{}", std::process::id()));
-    std::fs::write(&mark, "").unwrap();
+    let mark = env::temp_dir().join(format!("mcp-edge-fleet-{}", process::id()));
+    fs::write(&mark, "").unwrap();
     let script = format!(
         "if [ -e {0} ]; then echo http://127.0.0.1:1/mcp; exec sleep 60; fi; \
          echo the mark is gone >&2",
         mark.display()
     );
     let fleet = shell(&script).instances(1).routing(Routing::Fresh).start().await.unwrap();
-    std::fs::remove_file(&mark).unwrap();
+    fs::remove_file(&mark).unwrap();
     let mut response = hello(&fleet.client()).await;
     assert_eq!(response.status, StatusCode::BAD_GATEWAY);
     let text = response.text().await.unwrap();

@@ -95,7 +95,7 @@ pub(crate) async fn exchange(fleet: &Fleet, bytes: &str, end: &str) -> String {
     String::from_utf8(answer).unwrap()
 }
 
-pub(crate) async fn connect(fleet: &Fleet) -> TcpStream {
+async fn connect(fleet: &Fleet) -> TcpStream {
     let address = fleet.url().strip_prefix("http://").unwrap().strip_suffix("/mcp").unwrap();
     TcpStream::connect(address).await.unwrap()
 }
