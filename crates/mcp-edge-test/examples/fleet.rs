@@ -3,12 +3,22 @@
 //! Runs a fleet of a program until ctrl-c, and prints its URL. `scripts/serve fleet` uses it.
 #![allow(clippy::print_stdout, reason = "a program for the command line")]
 
-use std::{env, error::Error, io};
+use std::{env, error::Error, io, process::ExitCode};
 
 use mcp_edge_test::{Fleet, Routing};
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let flags = Flags::parse(env::args().skip(1))?;
     // From here on, the end is orderly.
     let stopped = stopped()?;
