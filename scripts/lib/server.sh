@@ -12,11 +12,13 @@ free_port() {
 listening() { (: <"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
 # Builds the example, starts scripts/serve in the background and returns when it listens; the server
-# ends with the calling shell. usage: start_server PLATFORM PORT LOG
+# ends with the calling shell. usage: start_server PLATFORM PORT LOG [OPTION-OF-SERVE...]
 start_server() {
   local platform=$1 port=$2 log=$3 server
+  shift 3
   cargo build --quiet --locked -p everything-local
-  "$root/scripts/serve" "$platform" --port "$port" >"$log" 2>&1 </dev/null &
+  [ "$platform" != fleet ] || cargo build --quiet --locked -p mcp-edge-test --example fleet
+  "$root/scripts/serve" "$platform" --port "$port" "$@" >"$log" 2>&1 </dev/null &
   server=$!
   # shellcheck disable=SC2064 # the number as it is now
   trap "kill $server 2>/dev/null || true; wait $server 2>/dev/null || true" EXIT

@@ -118,7 +118,8 @@ async fn exchange(
     request: Request<Incoming>,
     open: Open,
 ) -> Result<Response<Answer>, BoxError> {
-    let exchange = http.service.exchange(request).await;
+    let mut exchange = http.service.exchange(request).await;
+    http.options.add_to(exchange.response.headers_mut());
     match exchange.body {
         RequestBody::Read => {}
         RequestBody::LeftUnread => open.leaves_unread(),

@@ -13,6 +13,7 @@
 //! ```
 //!
 //! - [`serve()`] is the paved path: keys from the environment, until the process is told to stop.
+//! - [`serve_on`] takes a listener, and [`serve_on_with`] [`ServeOptions`] as well.
 //! - [`serve_with`] leaves keys, listener and shutdown to the caller.
 //! - [`with_tasks`] gives a server a store for tasks, and comes back to them.
 //! - [`McpService`] mounts inside an axum or tower application.
@@ -38,7 +39,7 @@ pub use {
     log::json_log,
     options::ServeOptions,
     platform::HyperPlatform,
-    serve::{ServeError, serve, serve_on, serve_with},
+    serve::{ServeError, serve, serve_on, serve_on_with, serve_with},
     service::McpService,
     tasks::{Serving, TaskRunner, with_tasks},
 };

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-/// Times and bounds of [`serve_with`](crate::serve_with), each with a default and a reason.
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+/// Times and bounds of a listener, each with a default and a reason; for
+/// [`serve_on_with`](crate::serve_on_with) and [`serve_with`](crate::serve_with).
 ///
 /// Those of a request's content are [`Limits`](mcp_edge::Limits), on the server.
 #[derive(Clone, Debug)]
@@ -13,6 +16,7 @@ pub struct ServeOptions {
     pub(crate) idle_timeout: Duration,
     pub(crate) max_connections: usize,
     pub(crate) grace: Duration,
+    pub(crate) response_headers: HeaderMap,
 }
 
 impl ServeOptions {
@@ -55,6 +59,24 @@ impl ServeOptions {
         self.grace = grace;
         self
     }
+
+    /// Adds a header to each response: what a deployment says of itself, such as which instance
+    /// answered. None by default.
+    ///
+    /// A response that has a header of this name keeps its own, and the same name given again
+    /// replaces the value. Requests that are no HTTP are answered without it.
+    #[must_use]
+    pub fn response_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.response_headers.insert(name, value);
+        self
+    }
+
+    /// Adds the headers that are chosen for each response.
+    pub(crate) fn add_to(&self, headers: &mut HeaderMap) {
+        for (name, value) in &self.response_headers {
+            headers.entry(name).or_insert_with(|| value.clone());
+        }
+    }
 }
 
 impl Default for ServeOptions {
@@ -65,6 +87,7 @@ impl Default for ServeOptions {
             idle_timeout: Duration::from_secs(75),
             max_connections: 1024,
             grace: Duration::from_secs(10),
+            response_headers: HeaderMap::new(),
         }
     }
 }

@@ -48,12 +48,24 @@ pub async fn serve(
 /// # Errors
 /// As [`serve`].
 pub async fn serve_on(server: impl Into<Serving>, listener: TcpListener) -> Result<(), ServeError> {
+    serve_on_with(server, listener, ServeOptions::default()).await
+}
+
+/// Does what [`serve_on`] does, with times, bounds and response headers of the caller's choice.
+///
+/// # Errors
+/// As [`serve`].
+pub async fn serve_on_with(
+    server: impl Into<Serving>,
+    listener: TcpListener,
+    options: ServeOptions,
+) -> Result<(), ServeError> {
     let Serving { server, runner } = server.into();
     let address = listener.local_addr().map_err(ServeError::Bind)?;
     let server = prepare(server, address, |name| std::env::var(name))?;
     let signals = signals().map_err(ServeError::Signals)?;
     tracing::info!("listening on http://{address}{}", server.endpoint());
-    serve_with(Serving { server, runner }, listener, ServeOptions::default(), signals).await;
+    serve_with(Serving { server, runner }, listener, options, signals).await;
     Ok(())
 }
 

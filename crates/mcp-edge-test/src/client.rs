@@ -15,7 +15,7 @@ use crate::{
     check::TaskMemory,
     platform::TestPlatform,
     request::all_capabilities,
-    transport::{Fleet, Remote, Transport},
+    transport::{Instances, Remote, Transport},
 };
 
 /// A client of revision 2026-07-28 that sends exactly what a conforming client sends, and refuses
@@ -68,7 +68,7 @@ pub struct Client {
 /// Where requests go.
 #[derive(Clone, Debug)]
 pub(crate) enum Door {
-    InProcess(Fleet),
+    InProcess(Instances),
     Other(Arc<dyn Transport>),
     /// There is nothing behind the URL, for this reason.
     Closed,
@@ -135,7 +135,7 @@ impl Client {
     /// ```
     #[must_use]
     pub fn fleet(servers: impl IntoIterator<Item = Server>) -> Self {
-        Self::new(Door::InProcess(Fleet::new(servers)))
+        Self::new(Door::InProcess(Instances::new(servers)))
     }
 
     /// Makes a client of a server behind an `http:` URL, which names the endpoint. Connections are
@@ -297,8 +297,8 @@ impl Client {
     /// Runs the servers on this platform. In process only.
     #[must_use]
     pub fn platform(mut self, platform: TestPlatform) -> Self {
-        if let Door::InProcess(fleet) = &mut self.door {
-            fleet.platform = platform;
+        if let Door::InProcess(instances) = &mut self.door {
+            instances.platform = platform;
             return self;
         }
         self.with_misuse("a platform can be given to servers in this process only")
@@ -314,9 +314,9 @@ impl Client {
     /// For the server a replay is one more round: a call that uses up its limit fails here.
     #[must_use]
     pub fn strict(mut self) -> Self {
-        if let Door::InProcess(fleet) = &mut self.door {
-            let servers = std::mem::take(&mut fleet.servers);
-            fleet.servers = servers.into_iter().map(Server::with_replay_lints_denied).collect();
+        if let Door::InProcess(instances) = &mut self.door {
+            let servers = std::mem::take(&mut instances.servers);
+            instances.servers = servers.into_iter().map(Server::with_replay_lints_denied).collect();
             self.options.strict = true;
             return self;
         }
@@ -335,7 +335,7 @@ impl Client {
 
     pub(crate) fn transport(&self) -> Option<&dyn Transport> {
         match &self.door {
-            Door::InProcess(fleet) => Some(fleet),
+            Door::InProcess(instances) => Some(instances),
             Door::Other(transport) => Some(transport.as_ref()),
             Door::Closed => None,
         }

@@ -1,10 +1,10 @@
 //! What users of [`mcp_edge`] write their tests with.
 //!
 //! A [`Client`] talks to a server in the same process, to a [fleet](Client::fleet) of them, or to a
-//! URL. It sends exactly what a conforming client of revision 2026-07-28 sends: headers and their
-//! encodings, `_meta`, answers to questions. It refuses what a conforming client must refuse, so a
-//! test that passes also says that the server kept to the specification; and whatever goes wrong,
-//! the error shows the exchange as a person reads it.
+//! URL, for instance that of a [`Fleet`] of processes. It sends exactly what a conforming client of
+//! revision 2026-07-28 sends: headers and their encodings, `_meta`, answers to questions. It refuses
+//! what a conforming client must refuse, so a test that passes also says that the server kept to the
+//! specification; and whatever goes wrong, the error shows the exchange as a person reads it.
 //!
 //! ```
 //! use mcp_edge::{BuildError, Server};
@@ -50,6 +50,7 @@ mod client;
 mod drive;
 mod error;
 mod exchange;
+mod fleet;
 mod follow;
 mod listening;
 mod mirror;
@@ -69,6 +70,7 @@ pub use {
     client::Client,
     drive::{with_store, with_tasks},
     error::{CallError, Fault},
+    fleet::{Fleet, FleetBuilder, FleetError, Routing},
     listening::Listening,
     platform::{Draining, TestPlatform},
     raw::{RawBody, RawResponse},

@@ -36,13 +36,13 @@ pub(crate) trait Transport: fmt::Debug + Send + Sync {
 
 /// Servers in this process. Each request goes to the next of them.
 #[derive(Clone, Debug)]
-pub(crate) struct Fleet {
+pub(crate) struct Instances {
     pub(crate) servers: Vec<Server>,
     pub(crate) platform: TestPlatform,
     next: Arc<AtomicUsize>,
 }
 
-impl Fleet {
+impl Instances {
     pub(crate) fn new(servers: impl IntoIterator<Item = Server>) -> Self {
         Self {
             servers: servers.into_iter().map(with_key).collect(),
@@ -58,7 +58,7 @@ fn with_key(server: Server) -> Server {
     if server.has_sealer() { server } else { server.with_sealer(KeyRing::new(0, &[0x7e; 32])) }
 }
 
-impl Transport for Fleet {
+impl Transport for Instances {
     fn send(&self, request: Request<Bytes>) -> BoxFuture<'_, Result<Response<Incoming>, Cause>> {
         Box::pin(async move {
             let turn = self.next.fetch_add(1, Ordering::Relaxed);

@@ -10,12 +10,12 @@ use serde_json::json;
 
 /// A system that runs jobs and calls them by numbers.
 #[derive(Clone, Default)]
-struct Elsewhere(Arc<Mutex<Vec<JobStatus<Result<String, ToolErrorText>>>>>);
+struct Elsewhere(Arc<Mutex<Vec<Status>>>);
 
-type ToolErrorText = &'static str;
+type Status = JobStatus<Result<String, &'static str>>;
 
 impl Elsewhere {
-    fn set(&self, job: usize, status: JobStatus<Result<String, ToolErrorText>>) {
+    fn set(&self, job: usize, status: Status) {
         self.0.lock().unwrap()[job] = status;
     }
 }

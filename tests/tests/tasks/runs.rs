@@ -352,7 +352,7 @@ async fn elic_13_an_answer_that_its_type_cannot_take_is_asked_for_again() {
 
         fn try_from(text: Text) -> Result<Self, String> {
             let number: u32 = text.text.parse().map_err(|_| "not a number".to_owned())?;
-            if number % 2 == 0 { Ok(Self(number)) } else { Err("odd".to_owned()) }
+            if number.is_multiple_of(2) { Ok(Self(number)) } else { Err("odd".to_owned()) }
         }
     }
     impl schemars::JsonSchema for Even {

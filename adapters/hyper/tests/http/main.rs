@@ -5,6 +5,7 @@
 mod body;
 mod connections;
 mod disconnect;
+mod headers;
 mod http2;
 mod mounted;
 mod pipelining;
