@@ -41,5 +41,5 @@ pub use {
     platform::HyperPlatform,
     serve::{ServeError, serve, serve_on, serve_on_with, serve_with},
     service::McpService,
-    tasks::{Serving, TaskRunner, with_tasks},
+    tasks::{Scheduler, Serving, TaskRunner, with_tasks},
 };

@@ -33,9 +33,8 @@ use crate::platform::HyperPlatform;
 /// ```
 #[must_use]
 pub fn with_tasks(server: Server, store: impl TaskStore) -> Serving {
-    let (sender, scheduled) = unbounded_channel();
-    let runner = TaskRunner { scheduled, sweep: Duration::from_millis(500), max_running: 256 };
-    Serving { server: server.with_tasks(store, Scheduler(sender)), runner: Some(runner) }
+    let (runner, scheduler) = TaskRunner::new();
+    Serving::new(server.with_tasks(store, scheduler), runner)
 }
 
 /// A server, and what comes back to its tasks if it has any; made [`From`] a [`Server`] or by
@@ -47,6 +46,12 @@ pub struct Serving {
 }
 
 impl Serving {
+    /// Puts a server together with the runner of its tasks, for a runner that is set up by hand.
+    #[must_use]
+    pub const fn new(server: Server, runner: TaskRunner) -> Self {
+        Self { server, runner: Some(runner) }
+    }
+
     /// Changes the server, as in `serving.map(|server| server.with_change_feed(feed))`.
     #[must_use]
     pub fn map(self, change: impl FnOnce(Server) -> Server) -> Self {
@@ -74,6 +79,14 @@ pub struct TaskRunner {
 }
 
 impl TaskRunner {
+    /// Makes a runner, and the driver that tells it what is due.
+    #[must_use]
+    pub fn new() -> (Self, Scheduler) {
+        let (sender, scheduled) = unbounded_channel();
+        let runner = Self { scheduled, sweep: Duration::from_millis(500), max_running: 256 };
+        (runner, Scheduler(sender))
+    }
+
     /// How often the store is searched for tasks that nobody looks after; 500 ms by default.
     #[must_use]
     pub const fn sweep_interval(mut self, interval: Duration) -> Self {
@@ -124,8 +137,9 @@ impl fmt::Debug for TaskRunner {
     }
 }
 
-/// Hands what is scheduled to the runner of the same process.
-struct Scheduler(UnboundedSender<(String, Timestamp)>);
+/// Hands what is scheduled to the [runner](TaskRunner) of the same process.
+#[derive(Clone, Debug)]
+pub struct Scheduler(UnboundedSender<(String, Timestamp)>);
 
 impl TaskDriver for Scheduler {
     fn schedule<'a>(
