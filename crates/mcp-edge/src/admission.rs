@@ -22,6 +22,7 @@ use crate::{
     rejection::{HeaderFault, Rejection},
     respond,
     server::Server,
+    target::boxed,
 };
 
 /// A request whose head is sound: its body may be read, up to [`body_limit`](Self::body_limit).
@@ -149,14 +150,15 @@ impl Admission<'_> {
                 let (platform, principal) = (Arc::clone(&self.platform), &self.principal);
                 let filter = params.notifications;
                 let tasks = || Self::needs_tasks(&incoming);
-                listen::listen(self.server, platform, principal, id, filter, tasks).await
+                // Boxed, as what is rare is not to make what is common larger.
+                boxed(listen::listen(self.server, platform, principal, id, filter, tasks)).await
             }
             Method::CallTool => self.call_tool(&incoming, observation).await,
             Method::GetPrompt => self.get_prompt(&incoming, observation).await,
             Method::ReadResource => self.read_resource(&incoming, observation).await,
             Method::Complete => self.complete(&incoming, observation).await,
             Method::CancelTask | Method::GetTask | Method::UpdateTask => {
-                let result = self.task(method, &incoming).await?;
+                let result = boxed(self.task(method, &incoming)).await?;
                 Ok(self.json(id, &result))
             }
         }

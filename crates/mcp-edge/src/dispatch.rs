@@ -32,6 +32,7 @@ use crate::{
     rejection::{HeaderFault, Rejection},
     schema,
     server::{PromptEntry, ResourceEntry, TemplateEntry},
+    target::boxed,
     task,
     token::{Binding, State},
     uri,
@@ -348,14 +349,22 @@ impl Admission<'_> {
         observation: &mut Observation,
         invoke: impl FnOnce(&Arc<Call>) -> (Invoked, execution::Kind),
     ) -> Result<Response<Body>, Rejection> {
-        match self.begin(incoming, target).await? {
+        let params = incoming.params;
+        let begin = if params.input_responses.is_none() && params.request_state.is_none() {
+            let engine = Engine::first(target.policy.version, self.platform.now());
+            Begin::Run(self.call(incoming, target, incoming.level()?, engine))
+        } else {
+            // Boxed, as what is rare is not to make what is common larger.
+            boxed(self.take_up(incoming, target)).await?
+        };
+        match begin {
             Begin::Run(call) => self.run(incoming, target, observation, call, invoke).await,
             Begin::GivenBack(response) => Ok(response),
         }
     }
 
-    /// Takes up the journal that the request carries, or begins a new one (MRTR-09 to MRTR-24).
-    async fn begin(
+    /// Takes up the journal or the answers that the request carries (MRTR-09 to MRTR-24).
+    async fn take_up(
         &self,
         incoming: &Incoming<'_>,
         target: &Target<'_>,
@@ -363,10 +372,6 @@ impl Admission<'_> {
         let level = incoming.level()?;
         let now = self.platform.now();
         let params = incoming.params;
-        if params.input_responses.is_none() && params.request_state.is_none() {
-            let engine = Engine::first(target.policy.version, now);
-            return Ok(Begin::Run(self.call(incoming, target, level, engine)));
-        }
         let mut answers: BTreeMap<String, Box<RawValue>> = match params.input_responses {
             None => BTreeMap::new(),
             Some(_) => typed(params.input_responses, "inputResponses")?,
