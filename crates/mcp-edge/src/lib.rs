@@ -99,9 +99,12 @@ pub use {
     seal::{KeyRing, KeyRingError, OpenError, SealError, Sealer},
     server::Server,
     target::{BoxFuture, BoxStream, MaybeSend, MaybeSync},
-    task::store::{
-        Created, DueIndex, Mailbox, RECORD_BYTES, ReplayGuard, StoreError, TaskDriver, TaskRecord,
-        TaskStore,
+    task::{
+        memory::MemoryStore,
+        store::{
+            Created, DueIndex, Mailbox, RECORD_BYTES, ReplayGuard, StoreError, TaskDriver,
+            TaskRecord, TaskStore,
+        },
     },
 };
 
