@@ -41,6 +41,9 @@
 //! Servers in the same process run on a [`TestPlatform`], whose clock is tokio's: a test with
 //! `start_paused = true` lets hours pass at once. [`Client::strict`] makes sure that handlers which
 //! ask questions replay.
+//!
+//! Those who write a store or a change feed of their own state with [`store_suite!`] and
+//! [`feed_suite!`] that it does what the core relies on.
 
 mod answers;
 mod called;
@@ -49,6 +52,7 @@ mod check;
 mod client;
 mod error;
 mod exchange;
+pub mod feed;
 mod listening;
 mod mirror;
 mod platform;
@@ -57,6 +61,7 @@ mod reply;
 mod request;
 mod round;
 mod sse;
+pub mod store;
 mod strict;
 mod transport;
 
