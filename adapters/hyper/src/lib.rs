@@ -22,6 +22,9 @@
 //! stands before them. A client that disconnects cancels its call, and one that merely shuts its
 //! sending side counts as such.
 //!
+//! With the feature `sqlite` there is `SqliteStore`, which keeps tasks and carries changes for all
+//! processes of a host.
+//!
 //! Nothing is decided here: this crate asks the core whether to read a body and how much of it, and
 //! sends what the core answers.
 
@@ -32,9 +35,13 @@ mod platform;
 mod serve;
 mod service;
 mod socket;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod tasks;
 mod watch;
 
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteError, SqliteStore};
 pub use {
     log::json_log,
     options::ServeOptions,

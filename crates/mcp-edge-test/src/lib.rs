@@ -41,6 +41,9 @@
 //! Servers in the same process run on a [`TestPlatform`], whose clock is tokio's: a test with
 //! `start_paused = true` lets hours pass at once. [`Client::strict`] makes sure that handlers which
 //! ask questions replay. [`Client::with_tasks`] lets calls become tasks, and follows them.
+//!
+//! Those who write a store or a change feed of their own state with [`store_suite!`] and
+//! [`feed_suite!`] that it does what the core relies on.
 
 mod answers;
 mod called;
@@ -50,6 +53,7 @@ mod client;
 mod drive;
 mod error;
 mod exchange;
+pub mod feed;
 mod fleet;
 mod follow;
 mod listening;
@@ -60,6 +64,7 @@ mod reply;
 mod request;
 mod round;
 mod sse;
+pub mod store;
 mod strict;
 mod task;
 mod transport;

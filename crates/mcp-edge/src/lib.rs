@@ -99,11 +99,13 @@ pub use {
     seal::{KeyRing, KeyRingError, OpenError, SealError, Sealer},
     server::Server,
     target::{BoxFuture, BoxStream, MaybeSend, MaybeSync},
-    task::job::{Job, JobStatus},
-    task::memory::MemoryStore,
-    task::store::{
-        Created, DueIndex, Mailbox, RECORD_BYTES, ReplayGuard, StoreError, TaskDriver, TaskRecord,
-        TaskStore,
+    task::{
+        job::{Job, JobStatus},
+        memory::MemoryStore,
+        store::{
+            Created, DueIndex, Mailbox, RECORD_BYTES, ReplayGuard, StoreError, TaskDriver,
+            TaskRecord, TaskStore,
+        },
     },
 };
 

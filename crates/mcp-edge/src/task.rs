@@ -1,6 +1,7 @@
 //! Tasks: calls that outlive their request (TASK area).
 //!
 //! - [`store`]: what a platform brings along.
+//! - [`memory`]: a store for tests and single processes.
 //! - [`record`]: what a record holds.
 //! - [`id`]: how clients name a record.
 //! - [`serve`]: what clients do with tasks.

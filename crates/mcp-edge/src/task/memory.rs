@@ -1,26 +1,49 @@
-//! A store in memory.
+//! A store in the memory of one process.
 
 use std::{
     collections::HashMap,
     fmt,
     future::ready,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use super::store::{Created, DueIndex, Mailbox, ReplayGuard, StoreError, TaskRecord, TaskStore};
-use crate::{platform::Timestamp, target::BoxFuture};
+use crate::{
+    platform::Timestamp,
+    target::{BoxFuture, MaybeSend, boxed},
+};
 
-/// Keeps tasks in memory; clones are the same store.
+/// Keeps tasks, messages and spent ids in memory; clones are the same store. For tests, and for what
+/// need not outlast its process: nothing survives that, and other instances see none of it.
+///
+/// Expired tasks stay until they are [purged](DueIndex::purge). Messages and spent ids go by themselves
+/// some time after they have expired.
 #[derive(Clone, Default)]
 pub struct MemoryStore {
-    records: Arc<Mutex<HashMap<String, TaskRecord>>>,
-    /// By their ids: until when, and the message if there is one that nobody took.
-    spent: Arc<Mutex<HashMap<String, (Timestamp, Option<Vec<u8>>)>>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    tasks: HashMap<String, TaskRecord>,
+    /// `None` once taken.
+    messages: Expiring<Option<Vec<u8>>>,
+    spent: Expiring<()>,
 }
 
 impl MemoryStore {
-    fn records(&self) -> MutexGuard<'_, HashMap<String, TaskRecord>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Does a step that nothing comes between.
+    fn step<'a, T: MaybeSend + 'a>(
+        &self,
+        step: impl FnOnce(&mut State) -> Result<T, StoreError>,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        boxed(ready(step(&mut self.lock())))
+    }
+
+    /// A panic elsewhere leaves the state whole, so a poisoned lock is as good as any.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -30,8 +53,7 @@ impl TaskStore for MemoryStore {
         key: &'a str,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<TaskRecord>, StoreError>> {
-        let found = self.records().get(key).filter(|record| record.expires > now).cloned();
-        Box::pin(ready(Ok(found)))
+        self.step(|state| Ok(state.tasks.get(key).filter(|task| task.expires > now).cloned()))
     }
 
     fn create<'a>(
@@ -40,20 +62,18 @@ impl TaskStore for MemoryStore {
         max_open: u32,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Created, StoreError>> {
-        let mut records = self.records();
-        let open = records
-            .values()
-            .filter(|known| known.owner == record.owner && known.is_open && known.expires > now)
-            .count();
-        let created = match records.get(&record.key) {
-            Some(known) => Created::Exists(Some(known.clone()).filter(|r| r.expires > now)),
-            None if open >= max_open as usize => Created::TooMany,
-            None => {
-                records.insert(record.key.clone(), TaskRecord { version: 1, ..record.clone() });
-                Created::Created
+        self.step(|State { tasks, .. }| {
+            record.check_size()?;
+            if let Some(task) = tasks.get(&record.key) {
+                return Ok(Created::Exists((task.expires > now).then(|| task.clone())));
             }
-        };
-        Box::pin(ready(Ok(created)))
+            let counts = |task: &&TaskRecord| task.owner == record.owner && is_open(task, now);
+            if tasks.values().filter(counts).count() as u64 >= u64::from(max_open) {
+                return Ok(Created::TooMany);
+            }
+            tasks.insert(record.key.clone(), TaskRecord { version: 1, ..record.clone() });
+            Ok(Created::Created)
+        })
     }
 
     fn update<'a>(
@@ -61,17 +81,15 @@ impl TaskStore for MemoryStore {
         record: &'a TaskRecord,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let mut records = self.records();
-        let done = match records.get_mut(&record.key) {
-            Some(known)
-                if known.version == record.version && known.is_open && known.expires > now =>
-            {
-                *known = TaskRecord { version: record.version + 1, ..record.clone() };
-                true
-            }
-            _ => false,
-        };
-        Box::pin(ready(Ok(done)))
+        self.step(|State { tasks, .. }| {
+            record.check_size()?;
+            let current = tasks
+                .get_mut(&record.key)
+                .filter(|task| task.version == record.version && is_open(task, now));
+            let Some(current) = current else { return Ok(false) };
+            *current = TaskRecord { version: record.version + 1, ..record.clone() };
+            Ok(true)
+        })
     }
 
     fn due_index(&self) -> Option<&dyn DueIndex> {
@@ -86,50 +104,30 @@ impl DueIndex for MemoryStore {
         until: Timestamp,
         limit: usize,
     ) -> BoxFuture<'_, Result<Vec<String>, StoreError>> {
-        let mut records = self.records();
-        let mut due: Vec<_> = records
-            .values_mut()
-            .filter(|r| r.is_open && r.expires > now && r.due.is_some_and(|due| due <= now))
-            .collect();
-        due.sort_by_key(|record| record.due);
-        due.truncate(limit);
-        let keys = due.into_iter().map(|record| {
-            record.due = Some(until);
-            record.key.clone()
-        });
-        Box::pin(ready(Ok(keys.collect())))
+        self.step(|State { tasks, .. }| {
+            let mut due: Vec<_> = tasks
+                .values_mut()
+                .filter(|task| is_open(task, now))
+                .filter_map(|task| Some((task.due.filter(|due| *due <= now)?, task)))
+                .collect();
+            due.sort_by_key(|(due, _)| *due);
+            let claim = |(_, task): (Timestamp, &mut TaskRecord)| {
+                task.due = Some(until);
+                task.key.clone()
+            };
+            Ok(due.into_iter().take(limit).map(claim).collect())
+        })
     }
 
     fn purge(&self, before: Timestamp, limit: usize) -> BoxFuture<'_, Result<usize, StoreError>> {
-        let mut records = self.records();
-        let old: Vec<_> = records
-            .values()
-            .filter(|record| record.expires < before)
-            .map(|record| record.key.clone())
-            .take(limit)
-            .collect();
-        old.iter().for_each(|key| {
-            records.remove(key);
-        });
-        Box::pin(ready(Ok(old.len())))
-    }
-}
-
-impl MemoryStore {
-    fn put(
-        &self,
-        id: String,
-        message: Option<Vec<u8>>,
-        expires: Timestamp,
-        now: Timestamp,
-    ) -> bool {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        spent.retain(|_, (expires, _)| *expires > now);
-        let is_new = !spent.contains_key(&id);
-        if is_new {
-            spent.insert(id, (expires, message));
-        }
-        is_new
+        self.step(|State { tasks, .. }| {
+            let expired = tasks.values().filter(|task| task.expires < before);
+            let keys: Vec<_> = expired.take(limit).map(|task| task.key.clone()).collect();
+            for key in &keys {
+                tasks.remove(key);
+            }
+            Ok(keys.len())
+        })
     }
 }
 
@@ -141,8 +139,7 @@ impl Mailbox for MemoryStore {
         expires: Timestamp,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let put = self.put(format!("m{id}"), Some(message.to_vec()), expires, now);
-        Box::pin(ready(Ok(put)))
+        self.step(|state| Ok(state.messages.put(id, Some(message.to_vec()), expires, now)))
     }
 
     fn take<'a>(
@@ -150,9 +147,7 @@ impl Mailbox for MemoryStore {
         id: &'a str,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        let letter = spent.get_mut(&format!("m{id}")).filter(|(expires, _)| *expires > now);
-        Box::pin(ready(Ok(letter.and_then(|(_, message)| message.take()))))
+        self.step(|state| Ok(state.messages.get_mut(id, now).and_then(Option::take)))
     }
 }
 
@@ -163,12 +158,73 @@ impl ReplayGuard for MemoryStore {
         expires: Timestamp,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
-        Box::pin(ready(Ok(self.put(format!("g{id}"), None, expires, now))))
+        self.step(|state| Ok(state.spent.put(id, (), expires, now)))
     }
 }
 
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MemoryStore").field("records", &self.records().len()).finish()
+        f.debug_struct("MemoryStore")
+            .field("tasks", &self.lock().tasks.len())
+            .finish_non_exhaustive()
+    }
+}
+
+fn is_open(task: &TaskRecord, now: Timestamp) -> bool {
+    task.is_open && task.expires > now
+}
+
+/// Values that are put once and go some time after they have expired.
+struct Expiring<T> {
+    by_id: HashMap<String, (T, Timestamp)>,
+    /// How many there may be before the expired ones are removed.
+    sweep_at: usize,
+}
+
+impl<T> Default for Expiring<T> {
+    fn default() -> Self {
+        Self { by_id: HashMap::new(), sweep_at: SWEEP_AT }
+    }
+}
+
+impl<T> Expiring<T> {
+    /// `false`, and nothing is changed, if there is a value that is not past its time.
+    fn put(&mut self, id: &str, value: T, expires: Timestamp, now: Timestamp) -> bool {
+        if self.get_mut(id, now).is_some() {
+            return false;
+        }
+        if self.by_id.len() >= self.sweep_at {
+            self.by_id.retain(|_, (_, expires)| *expires + SKEW > now);
+            self.sweep_at = SWEEP_AT.max(2 * self.by_id.len());
+        }
+        self.by_id.insert(id.to_owned(), (value, expires));
+        true
+    }
+
+    fn get_mut(&mut self, id: &str, now: Timestamp) -> Option<&mut T> {
+        let (value, expires) = self.by_id.get_mut(id)?;
+        (*expires > now).then_some(value)
+    }
+}
+
+/// The least number of values that is worth a sweep.
+const SWEEP_AT: usize = 1024;
+
+/// What is past its time for one caller may not be for another: how far their clocks may be apart.
+const SKEW: Duration = Duration::from_hours(24);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_expired_does_not_pile_up() {
+        let mut spent = Expiring::default();
+        let hours = |hours| Timestamp::default() + Duration::from_hours(hours);
+        for n in 0..10_000 {
+            assert!(spent.put(&n.to_string(), (), hours(n + 1), hours(n)));
+        }
+        assert!(spent.by_id.len() <= 2 * SWEEP_AT, "{}", spent.by_id.len());
+        assert!(!spent.put("9999", (), hours(20_000), hours(9999)), "what lives on is kept");
     }
 }
