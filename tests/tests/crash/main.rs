@@ -69,32 +69,37 @@ async fn kill(
 ) -> BTreeMap<Option<Point>, u64> {
     let mut plans = [Plan::default(); INSTANCES];
     let mut killed = BTreeMap::new();
-    for _ in 0..kills {
+    for number in 0..kills {
         let index = usize::from(random.below(2) == 1);
         let at = match plans[index].point {
             None => {
                 sleep(Duration::from_millis(random.below(150))).await;
                 None
             }
-            Some(point) => held(folder).await.then_some(point),
+            Some(point) => held(&plans[index].mark(folder)).await.then_some(point),
         };
         fleet.kill(index).await.unwrap();
-        let _ = fs::remove_file(folder.join(point::HELD));
         *killed.entry(at).or_default() += 1;
-        plans[index] = Plan::draw(random);
+        let is_last = number + 1 == kills;
+        plans[index] = if is_last { Plan::default() } else { Plan::draw(number, random) };
         plans[index].write(folder);
         fleet.restart(index).await.unwrap();
-        // Only one process at a time waits to be held.
-        plans[1 - index].point = None;
+    }
+    // None is to be held for ever.
+    for (index, plan) in plans.iter().enumerate().filter(|(_, plan)| plan.point.is_some()) {
+        println!("instance {index} was to be held: {plan:?}");
+        Plan::default().write(folder);
+        fleet.restart(index).await.unwrap();
+        *killed.entry(None).or_default() += 1;
     }
     killed
 }
 
 /// Waits until a process is where it is to be held.
-async fn held(folder: &Path) -> bool {
+async fn held(mark: &Path) -> bool {
     let began = Instant::now();
     while began.elapsed() < PATIENCE {
-        if folder.join(point::HELD).exists() {
+        if mark.exists() {
             return true;
         }
         sleep(Duration::from_millis(2)).await;
@@ -111,6 +116,7 @@ fn judge(folder: &Path, kills: u64, finished: u64, killed: &BTreeMap<Option<Poin
     }
     let executions: u64 = times.values().sum();
     let steps = u64::try_from(times.len()).unwrap();
+    let kills: u64 = killed.values().sum::<u64>().max(kills);
     println!(
         "{finished} tasks finished, {steps} steps, {executions} executions, killed {killed:?}"
     );

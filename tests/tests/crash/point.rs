@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{
         OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -10,9 +10,6 @@ use std::{
     thread,
     time::Duration,
 };
-
-/// The file that says that a process is held.
-pub(crate) const HELD: &str = "held";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Point {
@@ -30,35 +27,44 @@ const POINTS: [Point; 3] = [Point::InStep, Point::AfterEffect, Point::BeforeSche
 pub(crate) struct Plan {
     pub(crate) point: Option<Point>,
     time: u64,
+    /// Of this plan.
+    number: u64,
 }
 
 impl Plan {
-    pub(crate) fn draw(random: &mut Random) -> Self {
+    pub(crate) fn draw(number: u64, random: &mut Random) -> Self {
         let point = match random.below(20) {
             0..8 => Some(Point::InStep),
             8..13 => Some(Point::AfterEffect),
             13..17 => Some(Point::BeforeSchedule),
             _ => None,
         };
-        Self { point, time: 1 + random.below(6) }
+        Self { point, time: 1 + random.below(6), number }
     }
 
     pub(crate) fn write(self, folder: &Path) {
         let point = self.point.and_then(|point| POINTS.iter().position(|known| *known == point));
         let point = point.map_or_else(|| "none".to_owned(), |index| index.to_string());
-        fs::write(folder.join("plan"), format!("{point} {}", self.time)).unwrap();
+        let text = format!("{point} {} {}", self.time, self.number);
+        fs::write(folder.join("plan"), text).unwrap();
+    }
+
+    /// The file that says that the process is held.
+    pub(crate) fn mark(self, folder: &Path) -> PathBuf {
+        folder.join(format!("held-{}", self.number))
     }
 
     fn read(folder: &Path) -> Self {
         let text = fs::read_to_string(folder.join("plan")).unwrap();
-        let (point, time) = text.split_once(' ').unwrap();
-        let point = point.parse::<usize>().ok().map(|index| POINTS[index]);
-        Self { point, time: time.parse().unwrap() }
+        let mut words = text.split(' ');
+        let mut next = || words.next().unwrap().parse::<u64>();
+        let point = next().ok().map(|index| POINTS[usize::try_from(index).unwrap()]);
+        Self { point, time: next().unwrap(), number: next().unwrap() }
     }
 }
 
 /// The plan of this process.
-static PLAN: OnceLock<(Plan, std::path::PathBuf)> = OnceLock::new();
+static PLAN: OnceLock<(Plan, PathBuf)> = OnceLock::new();
 
 /// How often this process came to the point of its plan.
 static PASSED: AtomicU64 = AtomicU64::new(0);
@@ -73,7 +79,7 @@ pub(crate) fn pass(point: Point) {
     if plan.point != Some(point) || PASSED.fetch_add(1, Ordering::SeqCst) + 1 != plan.time {
         return;
     }
-    fs::write(folder.join(HELD), "").unwrap();
+    fs::write(plan.mark(folder), "").unwrap();
     loop {
         thread::sleep(Duration::from_secs(60));
     }
