@@ -61,12 +61,11 @@ impl Pool {
     ) -> Result<Vec<Row>, Fault> {
         let fault = match timeout(self.limit, self.attempt(sql, parameters)).await {
             Ok(Ok(rows)) => return Ok(rows),
-            // The database refused something, so it is there.
-            Ok(Err(error)) if error.as_db_error().is_some() => return Err(error.into()),
             Ok(Err(error)) => error.into(),
             Err(_) => Fault::too_slow(self.limit),
         };
-        // What ended one connection has most likely ended them all.
+        // What ended one connection has most likely ended them all, or left them with a database that
+        // no longer takes writes.
         let idle = std::mem::take(&mut *self.idle());
         drop(idle);
         Err(fault)

@@ -19,62 +19,50 @@ pub(crate) fn check_name(name: &str) -> Result<(), ConnectError> {
     Err(ConnectError::InvalidSchemaName(name.to_owned()))
 }
 
-/// Makes the tables, or brings them up to date. Touches nothing when they are.
+/// Makes the tables, or brings them up to date, on a connection that is closed afterwards.
 pub(crate) async fn migrate(client: &mut Client, schema: &str) -> Result<(), ConnectError> {
     // Without the lock and without the right to create anything, for a role that has none.
-    if pending(client, schema).await?.is_empty() {
-        return Ok(());
+    let mut found = version(client, schema).await?;
+    if found < KNOWN {
+        let limit = MIGRATION_LIMIT;
+        let applied = timeout(limit, apply(client, schema)).await;
+        found = applied.unwrap_or_else(|_| Err(Fault::too_slow(limit)))?;
     }
-    timeout(MIGRATION_LIMIT, apply(client, schema))
-        .await
-        .unwrap_or_else(|_| Err(Fault::too_slow(MIGRATION_LIMIT).into()))
-}
-
-/// Applies what is missing, in one transaction; instances that start together take turns.
-async fn apply(client: &mut Client, schema: &str) -> Result<(), ConnectError> {
-    let transaction = client.transaction().await.map_err(Fault::from)?;
-    let lock = format!(
-        "SET LOCAL statement_timeout TO 0; \
-         SELECT pg_advisory_xact_lock({MIGRATION_LOCK}, hashtext('{schema}'))"
-    );
-    transaction.batch_execute(&lock).await.map_err(Fault::from)?;
-
-    let pending = pending(&transaction, schema).await?;
-    if pending.first().is_some_and(|(version, _)| *version == 1) {
-        // `IF NOT EXISTS` asks for the right to create schemas even where there is nothing to do.
-        let found = transaction
-            .query_opt("SELECT FROM pg_namespace WHERE nspname = $1", &[&schema])
-            .await
-            .map_err(Fault::from)?;
-        if found.is_none() {
-            let create = format!("CREATE SCHEMA \"{schema}\"");
-            transaction.batch_execute(&create).await.map_err(Fault::from)?;
-        }
-        transaction.batch_execute(MIGRATIONS_TABLE).await.map_err(Fault::from)?;
+    if found > KNOWN {
+        let schema = schema.to_owned();
+        return Err(ConnectError::NewerSchema { schema, found, known: KNOWN });
     }
-    for (version, sql) in pending {
-        transaction.batch_execute(sql).await.map_err(Fault::from)?;
-        transaction
-            .execute("INSERT INTO migrations (version) VALUES ($1)", &[&version])
-            .await
-            .map_err(Fault::from)?;
-        tracing::info!(schema, version, "migrated the task store");
-    }
-    transaction.commit().await.map_err(Fault::from)?;
     Ok(())
 }
 
-/// The migrations that were not applied yet, with their versions.
-async fn pending(
-    client: &impl GenericClient,
-    schema: &str,
-) -> Result<Vec<(i32, &'static str)>, ConnectError> {
-    let found = version(client, schema).await?;
-    let known = MIGRATIONS.last().map_or(0, |(version, _)| *version);
-    if found > known {
-        return Err(ConnectError::NewerSchema { schema: schema.to_owned(), found, known });
+/// Applies what is missing, in one transaction, and returns the version that is there then. Instances
+/// that start together take turns; one gives up its turn by closing the connection.
+async fn apply(client: &mut Client, schema: &str) -> Result<i32, Fault> {
+    // The lock is not part of the transaction, which has to begin after it was taken: only then does
+    // PostgreSQL look up anew which tables there are.
+    let lock = format!(
+        "SET statement_timeout TO 0; \
+         SELECT pg_advisory_lock({MIGRATION_LOCK}, hashtext('{schema}'))"
+    );
+    client.batch_execute(&lock).await?;
+    let transaction = client.transaction().await?;
+    let found = version(&transaction, schema).await?;
+    if found == 0 {
+        // `IF NOT EXISTS` asks for the right to create schemas even where there is nothing to do.
+        let sql = "SELECT FROM pg_namespace WHERE nspname = $1";
+        if transaction.query_opt(sql, &[&schema]).await?.is_none() {
+            transaction.batch_execute(&format!("CREATE SCHEMA \"{schema}\"")).await?;
+        }
+        transaction.batch_execute(MIGRATIONS_TABLE).await?;
     }
-    Ok(MIGRATIONS.iter().copied().filter(|(version, _)| *version > found).collect())
+    for (version, migration) in (1..).zip(MIGRATIONS).skip_while(|(version, _)| *version <= found) {
+        transaction.batch_execute(migration).await?;
+        let sql = "INSERT INTO migrations (version) VALUES ($1)";
+        transaction.execute(sql, &[&version]).await?;
+        tracing::info!(schema, version, "migrated the task store");
+    }
+    transaction.commit().await?;
+    Ok(found.max(KNOWN))
 }
 
 /// The version of the tables; 0 when there are none.
@@ -91,8 +79,11 @@ async fn version(client: &impl GenericClient, schema: &str) -> Result<i32, Fault
     Ok(row.try_get(0)?)
 }
 
-/// What makes each version out of the one before. Never changed once released.
-const MIGRATIONS: &[(i32, &str)] = &[(1, include_str!("migrations/1.sql"))];
+/// What makes each version out of the one before, beginning with 1. Never changed once released.
+const MIGRATIONS: [&str; KNOWN as usize] = [include_str!("migrations/1.sql")];
+
+/// The latest version.
+const KNOWN: i32 = 1;
 
 const MIGRATIONS_TABLE: &str = "CREATE TABLE migrations (
     version integer PRIMARY KEY,
