@@ -1,7 +1,8 @@
 //! Messages that wait for whoever takes them, and ids that were spent.
 //!
 //! Each write removes two rows that expired long ago, so the tables do not grow with time and need
-//! nobody who comes by.
+//! nobody who comes by. Ids are any text, and kept as digests: those have one length, and the database
+//! takes them where it would refuse a text.
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ impl Mailbox for PostgresStore {
             let long_ago = millis(now - KEPT);
             let rows = self
                 .pool
-                .query(PUT, &[&id, &millis(expires), &millis(now), &long_ago, &message])
+                .query(PUT, &[&id.as_bytes(), &millis(expires), &millis(now), &long_ago, &message])
                 .await?;
             Ok(!rows.is_empty())
         })
@@ -36,7 +37,7 @@ impl Mailbox for PostgresStore {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
         Box::pin(async move {
-            let rows = self.pool.query(TAKE, &[&id, &millis(now)]).await?;
+            let rows = self.pool.query(TAKE, &[&id.as_bytes(), &millis(now)]).await?;
             Ok(rows.first().map(|row| row.try_get(0)).transpose().map_err(Fault::from)?)
         })
     }
@@ -51,8 +52,10 @@ impl ReplayGuard for PostgresStore {
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
             let long_ago = millis(now - KEPT);
-            let rows =
-                self.pool.query(SPEND, &[&id, &millis(expires), &millis(now), &long_ago]).await?;
+            let rows = self
+                .pool
+                .query(SPEND, &[&id.as_bytes(), &millis(expires), &millis(now), &long_ago])
+                .await?;
             Ok(!rows.is_empty())
         })
     }
@@ -60,13 +63,13 @@ impl ReplayGuard for PostgresStore {
 
 const PUT: &str = "
     WITH old AS MATERIALIZED (
-        SELECT id FROM messages WHERE expires < $4 AND id <> $1
+        SELECT id FROM messages WHERE expires < $4 AND id <> sha256($1)
         ORDER BY expires LIMIT 2
         FOR UPDATE SKIP LOCKED
     ), removed AS (
         DELETE FROM messages USING old WHERE messages.id = old.id
     )
-    INSERT INTO messages (id, message, expires) VALUES ($1, $5, $2)
+    INSERT INTO messages (id, message, expires) VALUES (sha256($1), $5, $2)
     ON CONFLICT (id) DO UPDATE SET message = excluded.message, expires = excluded.expires
         WHERE messages.expires <= $3
     RETURNING true";
@@ -75,7 +78,7 @@ const PUT: &str = "
 const TAKE: &str = "
     WITH found AS MATERIALIZED (
         SELECT id, message FROM messages
-        WHERE id = $1 AND message IS NOT NULL AND expires > $2
+        WHERE id = sha256($1) AND message IS NOT NULL AND expires > $2
         FOR UPDATE
     )
     UPDATE messages SET message = NULL FROM found WHERE messages.id = found.id
@@ -83,16 +86,16 @@ const TAKE: &str = "
 
 const SPEND: &str = "
     WITH old AS MATERIALIZED (
-        SELECT id FROM spent WHERE expires < $4 AND id <> $1
+        SELECT id FROM spent WHERE expires < $4 AND id <> sha256($1)
         ORDER BY expires LIMIT 2
         FOR UPDATE SKIP LOCKED
     ), removed AS (
         DELETE FROM spent USING old WHERE spent.id = old.id
     )
-    INSERT INTO spent (id, expires) VALUES ($1, $2)
+    INSERT INTO spent (id, expires) VALUES (sha256($1), $2)
     ON CONFLICT (id) DO UPDATE SET expires = excluded.expires WHERE spent.expires <= $3
     RETURNING true";
 
-/// How long rows stay after they expired: the clocks of instances differ, and what is past its time
-/// here must not be forgotten while it is not elsewhere.
-const KEPT: Duration = Duration::from_secs(3600);
+/// How long rows stay after they expired, a day: the clocks of instances differ, and what is past its
+/// time here must not be forgotten while it is not elsewhere.
+const KEPT: Duration = Duration::from_hours(24);

@@ -44,16 +44,16 @@ BEGIN
 END
 $$;
 
--- A message that was taken leaves its row, without the message, until it expires.
+-- Ids are SHA-256 digests. A message that was taken leaves its row, without the message, until it expires.
 CREATE TABLE messages (
-    id text COLLATE "C" PRIMARY KEY,
+    id bytea PRIMARY KEY,
     message bytea,
     expires bigint NOT NULL
 );
 CREATE INDEX messages_expires ON messages (expires);
 
 CREATE TABLE spent (
-    id text COLLATE "C" PRIMARY KEY,
+    id bytea PRIMARY KEY,
     expires bigint NOT NULL
 );
 CREATE INDEX spent_expires ON spent (expires);

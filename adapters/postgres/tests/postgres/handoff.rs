@@ -90,8 +90,9 @@ fn what_expired_long_ago_makes_room() {
             let row = admin.query_one(sql, &[]).await.unwrap();
             (row.get::<_, i64>(0), row.get::<_, i64>(1))
         };
-        // An hour is left for clocks that differ.
-        for (now, left) in [(NOW + 3600 * SECOND, 15), (NOW + 3601 * SECOND, 10)] {
+        // A day is left for clocks that differ.
+        let day = 24 * 3600 * SECOND;
+        for (now, left) in [(NOW + day, 15), (NOW + day + SECOND, 10)] {
             for n in 0..5 {
                 let id = format!("{n} at {}", now.as_millis());
                 store.spend(&id, now + SECOND, now).await.unwrap();
