@@ -4,12 +4,14 @@
 //! - [`ladder`]: the checks of a request.
 //! - [`features`]: what the methods answer.
 //! - [`streams`]: SSE, progress, logs and news.
+//! - [`tasks`]: calls that outlive their request.
 
 pub mod exchange;
 pub mod features;
 pub mod fixtures;
 pub mod ladder;
 pub mod streams;
+pub mod tasks;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, StatusCode};

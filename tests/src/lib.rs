@@ -74,6 +74,25 @@ macro_rules! contract_suite {
             streams::sub_05_and_06_news_is_filtered_and_tagged
             streams::sub_01_ill_formed_filters_are_refused
             streams::errors_after_the_first_event_come_as_the_last_one
+            tasks::task_01_and_06_tasks_are_advertised_as_an_extension_alone
+            tasks::task_02_no_task_without_the_declaration_of_this_request
+            tasks::task_04_a_tool_that_requires_a_task_is_refused_without_the_declaration
+            tasks::task_06_a_legacy_task_member_is_ignored
+            tasks::task_09_and_13_a_task_begins_flat_and_working
+            tasks::task_10_a_task_is_there_at_once
+            tasks::task_11_questions_before_a_task_are_not_those_of_the_task
+            tasks::task_15_to_22_a_task_shows_what_belongs_to_its_state
+            tasks::task_19_and_30_questions_are_answered_one_by_one
+            tasks::task_25_one_answer_to_every_id_that_names_nothing
+            tasks::task_28_and_31_answers_that_are_none_are_refused
+            tasks::task_32_cancelling_is_acknowledged_whatever_the_state
+            tasks::task_33_the_declaration_is_asked_for_before_the_id_is_looked_up
+            tasks::task_34_to_36_a_stream_tells_of_the_tasks_that_it_asks_for
+            tasks::task_35_no_progress_and_no_logs_of_tasks
+            tasks::task_39_removed_methods_are_unknown
+            tasks::task_40_and_hdr_06_the_header_names_the_task
+            tasks::task_42_and_26_nothing_is_stored_and_nothing_said_of_caches
+            tasks::canc_09_a_task_outlives_its_connections
             fixtures::every_fixture_file_is_answered_as_it_says
         }
     };

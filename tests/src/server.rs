@@ -1,5 +1,7 @@
 //! The server under test.
 
+mod tasks;
+
 use std::time::Duration;
 
 use mcp_edge::{
@@ -11,7 +13,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// A server that has one of everything that the contract speaks of.
+/// A server that has one of everything that the contract speaks of. Whoever serves it gives it a
+/// store and a driver for its tasks.
 ///
 /// # Errors
 /// None, unless a definition is wrong.
@@ -20,6 +23,7 @@ pub fn server() -> Result<Server, BuildError> {
     limits.body_bytes = 64 << 10;
     limits.page_size = 3;
     limits.stream_after = Duration::from_millis(100);
+    limits.poll_interval = Duration::from_millis(100);
     let server = Server::builder("contract", "1.0.0")
         .instructions("For tests.")
         .logging()
@@ -69,8 +73,8 @@ pub fn server() -> Result<Server, BuildError> {
         })
         .template_with("test://notes/{id}", "notes", note, |template| {
             template.complete_values("id", ["1", "12", "2"])
-        })
-        .build()?;
+        });
+    let server = tasks::add(server).build()?;
     #[cfg(not(target_arch = "wasm32"))]
     let server = server.with_change_feed(mcp_edge::InProcessFeed::default());
     Ok(server)

@@ -5,7 +5,7 @@
 use mcp_edge_test::Client;
 
 async fn client() -> Client {
-    Client::in_process(&mcp_edge_tests::server().unwrap())
+    Client::in_process(&mcp_edge_test::with_tasks(mcp_edge_tests::server().unwrap()))
 }
 
 mcp_edge_tests::contract_suite!(client);

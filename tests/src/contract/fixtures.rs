@@ -19,7 +19,7 @@ const GOES_ON: &str = "...";
 
 pub async fn every_fixture_file_is_answered_as_it_says(client: &Client) {
     let mut wrong = Vec::new();
-    for fixture in all() {
+    for fixture in all(client).await {
         let answered = fixture.send(client).await;
         wrong.extend(fixture.expected.complaint(&fixture.name, &answered));
     }
@@ -68,8 +68,8 @@ enum Came {
     Events { messages: Vec<Value>, ended: bool },
 }
 
-/// All files, by name.
-fn all() -> Vec<Fixture> {
+/// All files, by name; the tasks that they speak of are begun.
+async fn all(client: &Client) -> Vec<Fixture> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let mut paths: Vec<PathBuf> = fs::read_dir(&root)
         .unwrap()
@@ -79,12 +79,24 @@ fn all() -> Vec<Fixture> {
         .collect();
     paths.sort();
     assert!(!paths.is_empty(), "no files in {}", root.display());
-    let read = |path: PathBuf| {
+    let mut all = Vec::new();
+    for path in paths {
         let name = path.strip_prefix(&root).unwrap().display().to_string();
         assert!(name.ends_with(".http"), "{name} is no fixture");
-        Fixture::parse(&name, &fs::read_to_string(&path).unwrap())
-    };
-    paths.into_iter().map(read).collect()
+        let text = with_task(client, fs::read_to_string(&path).unwrap()).await;
+        all.push(Fixture::parse(&name, &text));
+    }
+    all
+}
+
+/// Begins the task that a file speaks of, and writes its id in the place of `{{task STATE}}`.
+async fn with_task(client: &Client, text: String) -> String {
+    let Some((_, rest)) = text.split_once("{{task ") else { return text };
+    let (status, _) = rest.split_once("}}").expect("a marker ends in `}}`");
+    let id = tasks::in_state(client, status).await;
+    let text = text.replace(&format!("{{{{task {status}}}}}"), &id);
+    assert!(!text.contains("{{task "), "one task to a file");
+    text
 }
 
 impl Fixture {
@@ -329,9 +341,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_falsified_expectation_fails_whatever_is_falsified() {
-        let client = Client::in_process(&crate::server().unwrap());
+        let server = mcp_edge_test::with_tasks(crate::server().unwrap());
+        let client = Client::in_process(&server);
         let mut tried = 0;
-        for mut fixture in all() {
+        for mut fixture in all(&client).await {
             let answered = fixture.send(&client).await;
             let name = fixture.name.clone();
             let mut fails = |expected: &Expected, what: &str| {

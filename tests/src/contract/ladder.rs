@@ -48,7 +48,6 @@ pub async fn err_06_unknown_and_removed_methods_are_404(client: &Client) {
         "resources/unsubscribe",
         "tasks/list",
         "tasks/result",
-        "tasks/get",
         "unknown/method",
         "",
     ] {

@@ -10,7 +10,8 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use mcp_edge_hyper::McpService;
+use mcp_edge::MemoryStore;
+use mcp_edge_hyper::{McpService, with_tasks};
 use mcp_edge_test::Client;
 use serde_json::{Value, json};
 use tower_service::Service as _;
@@ -25,10 +26,10 @@ async fn client() -> Client {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let faults = Faults::default();
-    let door = Door {
-        service: McpService::new(mcp_edge_tests::server().unwrap()),
-        faults: faults.clone(),
-    };
+    let serving = with_tasks(mcp_edge_tests::server().unwrap(), MemoryStore::default());
+    let (server, runner) = serving.into_parts();
+    tokio::spawn(runner.unwrap().run(server.clone(), std::future::pending()));
+    let door = Door { service: McpService::new(server), faults: faults.clone() };
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let door = door.clone();
@@ -138,7 +139,15 @@ fn check(schema: &Schema, method: Option<&str>, message: &Value) -> Result<(), S
             "notifications/prompts/list_changed" => "PromptListChangedNotification",
             "notifications/resources/list_changed" => "ResourceListChangedNotification",
             "notifications/resources/updated" => "ResourceUpdatedNotification",
-            "notifications/subscriptions/acknowledged" => "SubscriptionsAcknowledgedNotification",
+            "notifications/subscriptions/acknowledged" => {
+                let honoured = &message["params"]["notifications"];
+                schema.check("TaskSubscriptionAcknowledgedNotifications", honoured)?;
+                "SubscriptionsAcknowledgedNotification"
+            }
+            "notifications/tasks" => {
+                check_task(schema, &message["params"])?;
+                "TaskStatusNotification"
+            }
             "notifications/tools/list_changed" => "ToolListChangedNotification",
             other => return Err(format!("{other} is nothing that a server sends")),
         };
@@ -147,18 +156,13 @@ fn check(schema: &Schema, method: Option<&str>, message: &Value) -> Result<(), S
     if let Some(error) = message.get("error") {
         schema.check("JSONRPCErrorResponse", message)?;
         return match error["code"].as_i64().unwrap_or_default() {
-            -32700 => schema.check("ParseError", error),
-            -32600 => schema.check("InvalidRequestError", error),
-            -32601 => schema.check("MethodNotFoundError", error),
-            -32602 => schema.check("InvalidParamsError", error),
-            -32603 => schema.check("InternalError", error),
             -32020 => schema.check("HeaderMismatchError", message),
             -32021 => schema.check("MissingRequiredClientCapabilityError", message),
             -32022 => schema.check("UnsupportedProtocolVersionError", message),
-            -32768..=-32000 => Err("the code is reserved".to_owned()),
-            _ => Ok(()),
+            _ => check_error(schema, error),
         };
     }
+    let result = &message["result"];
     let definition = match method.unwrap_or_default() {
         "completion/complete" => "CompleteResult",
         "prompts/get" => "GetPromptResult",
@@ -166,14 +170,26 @@ fn check(schema: &Schema, method: Option<&str>, message: &Value) -> Result<(), S
         "resources/list" => "ListResourcesResult",
         "resources/read" => "ReadResourceResult",
         "resources/templates/list" => "ListResourceTemplatesResult",
-        "server/discover" => "DiscoverResult",
+        "server/discover" => {
+            let extensions = &result["capabilities"]["extensions"];
+            schema
+                .check("TasksExtensionCapability", &extensions["io.modelcontextprotocol/tasks"])?;
+            "DiscoverResult"
+        }
         "subscriptions/listen" => "SubscriptionsListenResult",
+        "tools/call" if result["resultType"] == "task" => return check_created(schema, message),
         "tools/call" => "CallToolResult",
         "tools/list" => "ListToolsResult",
+        "tasks/get" => {
+            schema.check("JSONRPCResultResponse", message)?;
+            check_task(schema, result)?;
+            return schema.check("GetTaskResult", result);
+        }
+        "tasks/update" => return check_acknowledgement(schema, "UpdateTaskResult", message),
+        "tasks/cancel" => return check_acknowledgement(schema, "CancelTaskResult", message),
         other => return Err(format!("{other} has no result")),
     };
     schema.check(&format!("{definition}Response"), message)?;
-    let result = &message["result"];
     // the definition of this one knows neither its type nor which methods may have it.
     match result["resultType"].as_str() {
         Some("complete") => schema.check(definition, result),
@@ -186,6 +202,60 @@ fn check(schema: &Schema, method: Option<&str>, message: &Value) -> Result<(), S
         }
         _ => Err("the type of the result is unknown (BASE-10)".to_owned()),
     }
+}
+
+/// Validates an error whose data are free.
+fn check_error(schema: &Schema, error: &Value) -> Result<(), String> {
+    match error["code"].as_i64().unwrap_or_default() {
+        -32700 => schema.check("ParseError", error),
+        -32600 => schema.check("InvalidRequestError", error),
+        -32601 => schema.check("MethodNotFoundError", error),
+        -32602 => schema.check("InvalidParamsError", error),
+        -32603 => schema.check("InternalError", error),
+        -32768..=-32000 => Err("the code is reserved".to_owned()),
+        _ => schema.check("Error", error),
+    }
+}
+
+// The definitions of tasks are open: what must not be there is looked for here.
+
+/// The members that belong to one state each.
+const OF_STATES: [(&str, &str); 3] =
+    [("inputRequests", "input_required"), ("result", "completed"), ("error", "failed")];
+
+fn check_created(schema: &Schema, message: &Value) -> Result<(), String> {
+    schema.check("JSONRPCResultResponse", message)?;
+    let result = &message["result"];
+    if let Some((member, _)) = OF_STATES.iter().find(|(member, _)| result.get(member).is_some()) {
+        return Err(format!("a new task has no {member} (TASK-09)"));
+    }
+    schema.check("CreateTaskResult", result)
+}
+
+/// Validates a task with what belongs to its state.
+fn check_task(schema: &Schema, task: &Value) -> Result<(), String> {
+    schema.check("DetailedTask", task)?;
+    for (member, status) in OF_STATES {
+        if task.get(member).is_some() != (task["status"] == status) {
+            return Err(format!("{member} belongs to {status} (TASK-16 to TASK-21)"));
+        }
+    }
+    match task["status"].as_str().unwrap_or_default() {
+        "input_required" => schema.check("InputRequests", &task["inputRequests"]),
+        "completed" => schema.check("CallToolResult", &task["result"]),
+        "failed" => check_error(schema, &task["error"]),
+        _ => Ok(()),
+    }
+}
+
+fn check_acknowledgement(schema: &Schema, definition: &str, message: &Value) -> Result<(), String> {
+    schema.check("JSONRPCResultResponse", message)?;
+    let result = &message["result"];
+    let mut members = result.as_object().into_iter().flatten().map(|(name, _)| name.as_str());
+    if let Some(other) = members.find(|name| !["resultType", "_meta"].contains(name)) {
+        return Err(format!("an acknowledgement has no {other} (TASK-28, TASK-32)"));
+    }
+    schema.check(definition, result)
 }
 
 #[test]
@@ -218,7 +288,71 @@ fn what_is_wrong_is_found_at_the_door() {
     ] {
         assert!(check(&schema, Some("tools/list"), &message).is_err(), "{message}");
     }
+    what_is_wrong_with_a_task_is_found(&schema);
     let mut events = Messages::Events(Vec::new());
     assert!(events.read(b"event: message\ndata: {\"a\"").is_empty());
     assert_eq!(events.read(b":1}\n\n: x\n\ndata: 2\n\n"), [json!({ "a": 1 }), json!(2)]);
+}
+
+fn what_is_wrong_with_a_task_is_found(schema: &Schema) {
+    let task = |members: Value| {
+        let mut task = json!({
+            "resultType": "complete", "taskId": "t", "status": "working",
+            "createdAt": "2026-08-01T09:00:00Z", "lastUpdatedAt": "2026-08-01T09:00:00Z",
+            "ttlMs": 1,
+        });
+        let members = members.as_object().unwrap().clone();
+        task.as_object_mut().unwrap().extend(members);
+        task
+    };
+    let result = |result: Value| json!({ "jsonrpc": "2.0", "id": 1, "result": result });
+    let news = |mut task: Value| {
+        task.as_object_mut().unwrap().remove("resultType");
+        json!({ "jsonrpc": "2.0", "method": "notifications/tasks", "params": task })
+    };
+    let called = json!({ "resultType": "complete", "content": [] });
+    let asked = json!({ "q": { "method": "roots/list" } });
+    for sound in [
+        json!({}),
+        json!({ "status": "completed", "result": called }),
+        json!({ "status": "failed", "error": { "code": 7, "message": "x" } }),
+        json!({ "status": "input_required", "inputRequests": asked }),
+        json!({ "status": "cancelled", "ttlMs": null }),
+    ] {
+        assert_eq!(check(schema, Some("tasks/get"), &result(task(sound.clone()))), Ok(()));
+        assert_eq!(check(schema, None, &news(task(sound))), Ok(()));
+    }
+    for wrong in [
+        json!({ "status": "done" }),
+        json!({ "ttlMs": "1" }),
+        json!({ "taskId": 7 }),
+        json!({ "createdAt": 7 }),
+        json!({ "status": "completed" }),
+        json!({ "status": "completed", "result": { "content": 7 } }),
+        json!({ "status": "failed", "error": { "code": -32001, "message": "x" } }),
+        json!({ "status": "failed", "error": { "code": 7 } }),
+        json!({ "status": "input_required", "inputRequests": { "q": { "method": "ping" } } }),
+        json!({ "status": "cancelled", "result": called }),
+        json!({ "inputRequests": asked }),
+    ] {
+        assert!(check(schema, Some("tasks/get"), &result(task(wrong.clone()))).is_err(), "{wrong}");
+        assert!(check(schema, None, &news(task(wrong.clone()))).is_err(), "{wrong}");
+    }
+    let created = |members: Value| {
+        let mut task = task(members);
+        task["resultType"] = json!("task");
+        result(task)
+    };
+    assert_eq!(check(schema, Some("tools/call"), &created(json!({}))), Ok(()));
+    for wrong in [json!({ "result": called }), json!({ "status": 7 }), json!({ "ttlMs": 0.5 })] {
+        assert!(check(schema, Some("tools/call"), &created(wrong.clone())).is_err(), "{wrong}");
+    }
+    for method in ["prompts/get", "resources/read", "tasks/get"] {
+        assert!(check(schema, Some(method), &created(json!({}))).is_err(), "TASK-05: {method}");
+    }
+    for method in ["tasks/update", "tasks/cancel"] {
+        let empty = json!({ "resultType": "complete" });
+        assert_eq!(check(schema, Some(method), &result(empty)), Ok(()));
+        assert!(check(schema, Some(method), &result(task(json!({})))).is_err(), "{method}");
+    }
 }

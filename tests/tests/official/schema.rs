@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::*;
 
 const FILE: &str = "schema-2026-07-28.json";
+const TASKS_FILE: &str = "schema-ext-tasks.json";
 
-/// The definitions of the specification.
+/// The definitions of the specification, and of its extension for tasks.
 pub(crate) struct Schema {
     whole: Value,
     compiled: RefCell<HashMap<String, Validator>>,
@@ -19,6 +20,7 @@ impl Schema {
     /// `None` without a specification, which is said.
     pub(crate) fn load() -> Option<Self> {
         let mut whole = read(&spec()?.join(FILE));
+        extend(&mut whole, read(&spec()?.join(TASKS_FILE)));
         patch(&mut whole);
         Some(Self { whole, compiled: RefCell::default() })
     }
@@ -41,6 +43,15 @@ impl Schema {
             .map(|error| format!("{}: {error}", error.instance_path()))
             .collect();
         if faults.is_empty() { Ok(()) } else { Err(format!("no {definition}: {faults:?}")) }
+    }
+}
+
+/// Adds the definitions of an extension, which repeats those of the specification that it needs.
+fn extend(schema: &mut Value, mut extension: Value) {
+    let known = schema["$defs"].as_object_mut().unwrap();
+    for (name, definition) in std::mem::take(extension["$defs"].as_object_mut().unwrap()) {
+        let known = known.entry(name.clone()).or_insert_with(|| definition.clone());
+        assert_eq!(*known, definition, "the extension has a {name} of its own");
     }
 }
 
