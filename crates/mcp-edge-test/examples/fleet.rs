@@ -55,7 +55,7 @@ impl Flags {
         let mut flags = Self {
             port: 3000,
             instances: 3,
-            routing: Routing::RoundRobin,
+            routing: Routing::Random { seed: 0 },
             has_resident: false,
             program: String::new(),
             args: Vec::new(),

@@ -1,13 +1,15 @@
-//! `cargo run -p everything-local -- --port 3000`
+//! `cargo run -p everything-local -- --port 3000 --data DIR`
 //!
 //! Serves the everything example on this machine until ctrl-c, and prints how to call it. Port 0
-//! takes any that is free.
+//! takes any that is free. Tasks and news are in a file in DIR, which several processes may share;
+//! with the feature `postgres`, `--postgres URL` puts them into a database.
 #![allow(clippy::print_stdout, reason = "a program for the command line")]
 
-use std::{env, error::Error, io, net::Ipv4Addr, process};
+use std::{env, error::Error, fs, io, net::Ipv4Addr, path::PathBuf, process};
 
 use http::{HeaderName, HeaderValue};
-use mcp_edge_hyper::ServeOptions;
+use mcp_edge::{ChangeFeed, ReplayGuard, Server, TaskStore};
+use mcp_edge_hyper::{ServeOptions, Serving, SqliteStore};
 use tokio::net::TcpListener;
 
 #[tokio::main]
@@ -22,19 +24,47 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("Everything is served at {url}; only programs on this machine reach it.");
     println!("It has {}. To call the tool `hello`, paste:\n", everything::CONTENTS);
     println!("curl -sS {url} {HEADERS} -d '{BODY}'\n");
-    let server = mcp_edge_hyper::with_tasks(server, mcp_edge::MemoryStore::default());
-    mcp_edge_hyper::serve_on_with(server, listener, options()).await?;
+    let serving = with_store(server, &flags).await?;
+    mcp_edge_hyper::serve_on_with(serving, listener, options()).await?;
     Ok(())
+}
+
+/// Puts tasks, news and spent states where the command line says.
+async fn with_store(server: Server, flags: &Flags) -> Result<Serving, Box<dyn Error>> {
+    #[cfg(feature = "postgres")]
+    if let Some(url) = &flags.postgres {
+        let store = mcp_edge_postgres::PostgresStore::connect(url).await?;
+        return Ok(attach(server, store));
+    }
+    fs::create_dir_all(&flags.data)
+        .map_err(|error| format!("cannot make the folder {}: {error}", flags.data.display()))?;
+    Ok(attach(server, SqliteStore::open(flags.data.join("everything.sqlite"))?))
+}
+
+fn attach<S>(server: Server, store: S) -> Serving
+where
+    S: TaskStore + ReplayGuard + ChangeFeed + Clone,
+{
+    let server = server.with_change_feed(store.clone()).with_replay_guard(store.clone());
+    mcp_edge_hyper::with_tasks(server, store)
 }
 
 /// What the command line says.
 struct Flags {
     port: u16,
+    data: PathBuf,
+    #[cfg(feature = "postgres")]
+    postgres: Option<String>,
 }
 
 impl Flags {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut flags = Self { port: 3000 };
+        let mut flags = Self {
+            port: 3000,
+            data: env::temp_dir().join("mcp-edge-everything"),
+            #[cfg(feature = "postgres")]
+            postgres: None,
+        };
         while let Some(flag) = args.next() {
             let mut value = || args.next().ok_or_else(|| usage(&format!("{flag} needs a value")));
             match flag.as_str() {
@@ -43,6 +73,9 @@ impl Flags {
                     let wrong = |_| usage(&format!("'{port}' is not a port number"));
                     flags.port = port.parse().map_err(wrong)?;
                 }
+                "--data" => flags.data = value()?.into(),
+                #[cfg(feature = "postgres")]
+                "--postgres" => flags.postgres = Some(value()?),
                 _ => return Err(usage(&format!("there is no option {flag}"))),
             }
         }
@@ -51,7 +84,8 @@ impl Flags {
 }
 
 fn usage(fault: &str) -> String {
-    format!("{fault}; usage: everything-local [--port N]")
+    let postgres = if cfg!(feature = "postgres") { " | --postgres URL" } else { "" };
+    format!("{fault}; usage: everything-local [--port N] [--data DIR{postgres}]")
 }
 
 /// The usual ones. A test of several processes finds out which of them answered, when it sets the
