@@ -25,6 +25,23 @@ have() { command -v "$1" >/dev/null 2>&1; }
 # Prints the comment block at the top of a script, which is its help. usage: help_of FILE
 help_of() { sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' "$1"; }
 
+# Ends a process of the background when the calling shell ends. usage: end_with_shell PID [SIGNAL]
+end_with_shell() {
+  ends_with_shell+=("$1 ${2:-TERM}")
+  trap end_background EXIT
+}
+
+# The newest first: what was started later may need what was there.
+end_background() {
+  local index process signal
+  for ((index = ${#ends_with_shell[@]} - 1; index >= 0; index--)); do
+    read -r process signal <<<"${ends_with_shell[index]}"
+    kill "-$signal" "$process" 2>/dev/null || true
+    wait "$process" 2>/dev/null || true
+  done
+}
+ends_with_shell=()
+
 # Installs Debian packages. usage: apt_install PACKAGE...
 apt_install() {
   local as_root=()

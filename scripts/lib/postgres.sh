@@ -16,7 +16,7 @@ postgres_bin() {
 
 # Starts a server with its data in DIR, which must not exist yet, and returns when it takes
 # connections; exports MCP_EDGE_POSTGRES_URL. It listens on a free port of 127.0.0.1 and on a socket in
-# DIR, and trusts whoever reaches these. It ends with the calling shell, whose EXIT trap it takes.
+# DIR, and trusts whoever reaches these. It ends with the calling shell.
 # usage: postgres_start DIR
 postgres_start() {
   local dir=$1 bin port server as_owner=()
@@ -39,9 +39,7 @@ postgres_start() {
     -c listen_addresses=127.0.0.1 -c fsync=on -c shared_buffers=16MB -c max_connections=200 \
     >"$dir/postgres.log" 2>&1 </dev/null &
   server=$!
-  # INT: without waiting for clients.
-  # shellcheck disable=SC2064 # the number as it is now
-  trap "kill -INT $server 2>/dev/null || true; wait $server 2>/dev/null || true" EXIT
+  end_with_shell "$server" INT # without waiting for clients
   until "$bin/pg_isready" -q -h 127.0.0.1 -p "$port"; do
     kill -0 "$server" 2>/dev/null || { cat "$dir/postgres.log" >&2; die "postgres ended; its log is above"; }
     sleep 0.1

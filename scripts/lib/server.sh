@@ -20,8 +20,7 @@ start_server() {
   [ "$platform" != fleet ] || cargo build --quiet --locked -p mcp-edge-test --example fleet
   "$root/scripts/serve" "$platform" --port "$port" "$@" >"$log" 2>&1 </dev/null &
   server=$!
-  # shellcheck disable=SC2064 # the number as it is now
-  trap "kill $server 2>/dev/null || true; wait $server 2>/dev/null || true" EXIT
+  end_with_shell "$server"
   until listening "$port"; do
     kill -0 "$server" 2>/dev/null || { cat "$log" >&2; die "scripts/serve $platform ended; its log is above"; }
     sleep 0.2
