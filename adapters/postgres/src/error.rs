@@ -31,7 +31,7 @@ impl fmt::Display for ConnectError {
             Self::InvalidUrl => f.write_str(
                 "the URL of the database cannot be read: expected \
                  postgres://user:password@host:port/database, with special characters in the \
-                 password percent-encoded",
+                 password percent-encoded, and no options but those of tokio_postgres::Config",
             ),
             Self::InvalidSchemaName(name) => write!(
                 f,

@@ -40,8 +40,9 @@ struct State {
     pause: Option<Instant>,
 }
 
-/// Those who listen through one connection.
+/// A connection and those who listen through it.
 struct Listeners {
+    client: Client,
     feed: InProcessFeed,
     /// Whether the connection is gone; each listener has a receiver.
     is_over: watch::Sender<bool>,
@@ -62,13 +63,24 @@ impl Listening {
         self: &Arc<Self>,
         topics: Topics,
     ) -> Result<BoxStream<'static, Change>, FeedError> {
-        let mut state = self.state.lock().await;
-        let listeners = match &state.current {
-            Some(listeners) if !*listeners.is_over.borrow() => Arc::clone(listeners),
-            _ => self.begin(&mut state).await?,
+        let (listeners, mut is_over) = {
+            let mut state = self.state.lock().await;
+            let listeners = match &state.current {
+                Some(listeners) if !*listeners.is_over.borrow() => Arc::clone(listeners),
+                _ => self.begin(&mut state).await?,
+            };
+            // Under the lock, so that whoever looks for listeners sees this one.
+            let is_over = listeners.is_over.subscribe();
+            (listeners, is_over)
         };
-        // Under the lock, so that whoever looks for listeners sees this one.
-        listeners.add(topics).await
+        // What was published before may be on its way. It arrives before the answer does.
+        listeners.check(self.pool.limit()).await?;
+        let changes = listeners.feed.subscribe(topics).await?;
+        let over = async move {
+            // An error means that the sender is gone, and the connection with it.
+            let _ = is_over.wait_for(|is_over| *is_over).await;
+        };
+        Ok(changes.take_until(over).boxed())
     }
 
     /// Opens a connection, unless the last attempts failed a moment ago.
@@ -90,11 +102,12 @@ impl Listening {
             }
         };
         let listeners = Arc::new(Listeners {
+            client,
             feed: InProcessFeed::default(),
             is_over: watch::Sender::new(false),
         });
         *state = State { current: Some(Arc::clone(&listeners)), ..State::default() };
-        tokio::spawn(Arc::clone(self).run(Arc::clone(&listeners), client, messages));
+        tokio::spawn(Arc::clone(self).run(Arc::clone(&listeners), messages));
         Ok(listeners)
     }
 
@@ -116,10 +129,10 @@ impl Listening {
     }
 
     /// Serves the listeners until the connection is lost or nobody listens any more.
-    async fn run(self: Arc<Self>, listeners: Arc<Listeners>, client: Client, messages: Messages) {
+    async fn run(self: Arc<Self>, listeners: Arc<Listeners>, messages: Messages) {
         let listeners = EndOnDrop(listeners);
         let hear = pin!(self.hear(&listeners.0, messages));
-        let watch = pin!(self.watch(&listeners.0, &client));
+        let watch = pin!(self.watch(&listeners.0));
         let lost = select(hear, watch).await.factor_first().0;
         if let Err(fault) = lost {
             tracing::warn!(%fault, "lost the connection that listens for changes");
@@ -157,16 +170,13 @@ impl Listening {
 
     /// Makes sure that the connection is alive, which by itself nobody would notice. `Ok` once nobody
     /// listens.
-    async fn watch(&self, listeners: &Listeners, client: &Client) -> Result<(), Fault> {
-        let limit = self.pool.limit();
+    async fn watch(&self, listeners: &Listeners) -> Result<(), Fault> {
         loop {
             sleep(HEARTBEAT).await;
             if self.end_if_unheard(listeners).await {
                 return Ok(());
             }
-            timeout(limit, client.check_connection())
-                .await
-                .map_err(|_| Fault::too_slow(limit))??;
+            listeners.check(self.pool.limit()).await?;
         }
     }
 
@@ -181,14 +191,10 @@ impl Listening {
 }
 
 impl Listeners {
-    async fn add(&self, topics: Topics) -> Result<BoxStream<'static, Change>, FeedError> {
-        let mut is_over = self.is_over.subscribe();
-        let changes = self.feed.subscribe(topics).await?;
-        let over = async move {
-            // An error means that the sender is gone, and the connection with it.
-            let _ = is_over.wait_for(|is_over| *is_over).await;
-        };
-        Ok(changes.take_until(over).boxed())
+    /// Resolves once the database has answered, and all that it said before was handed on.
+    async fn check(&self, limit: Duration) -> Result<(), Fault> {
+        let answered = timeout(limit, self.client.check_connection()).await;
+        Ok(answered.map_err(|_| Fault::too_slow(limit))??)
     }
 }
 

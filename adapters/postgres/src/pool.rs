@@ -31,13 +31,14 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(connector: Arc<Connector>, options: &PostgresOptions) -> Self {
-        // The limit is also the server's, which otherwise goes on with what nobody waits for. At any
-        // other level than this a statement may not see what was committed while it waited.
+        // The server gives up a little before the client does, so that what failed for being slow was
+        // mostly not written. At any other level than this a statement may not see what was committed
+        // while it waited.
         let setup = format!(
             "SET search_path TO \"{}\"; SET statement_timeout TO {}; \
              SET default_transaction_isolation TO 'read committed'",
             options.schema,
-            options.time_limit.as_millis().clamp(1, 2_147_483_647),
+            (options.time_limit.as_millis() * 9 / 10).clamp(1, 2_147_483_647),
         );
         Self {
             connector,

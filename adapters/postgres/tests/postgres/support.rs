@@ -11,18 +11,9 @@ use mcp_edge_postgres::{
     tokio_postgres::{Client, Config, NoTls},
 };
 
-/// Runs a test with a schema of its own, which is removed if the test passes. Says so and passes where
-/// no server is named.
+/// Runs a test with a schema of its own, which is removed if the test passes.
 pub(crate) fn with_database(test: impl AsyncFnOnce(&Database)) {
-    let Ok(url) = std::env::var("MCP_EDGE_POSTGRES_URL") else {
-        eprintln!("SKIPPED: MCP_EDGE_POSTGRES_URL names no PostgreSQL server");
-        return;
-    };
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
-    let schema = format!("test_{now}_{}_{count}", std::process::id());
-    let database = Database { config: url.parse().unwrap(), schema };
+    let Some(database) = Database::new() else { return };
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
@@ -37,6 +28,19 @@ pub(crate) struct Database {
 }
 
 impl Database {
+    /// A schema that nobody else uses. Says so where no server is named.
+    pub(crate) fn new() -> Option<Self> {
+        let Ok(url) = std::env::var("MCP_EDGE_POSTGRES_URL") else {
+            eprintln!("SKIPPED: MCP_EDGE_POSTGRES_URL names no PostgreSQL server");
+            return None;
+        };
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_micros();
+        let schema = format!("test_{now}_{}_{count}", std::process::id());
+        Some(Self { config: url.parse().unwrap(), schema })
+    }
+
     /// How to get there; the name of the application is that of the schema.
     pub(crate) fn config(&self) -> Config {
         let mut config = self.config.clone();
