@@ -2,7 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use std::{error::Error as _, path::Path, thread, time::Duration};
+use std::{
+    error::Error as _,
+    path::Path,
+    thread,
+    time::{Duration, Instant},
+};
 
 use futures_util::StreamExt as _;
 use mcp_edge::{
@@ -125,7 +130,9 @@ fn a_file_of_something_else_is_left_alone() {
             path.display()
         )
     );
-    sql(&path, "INSERT INTO task VALUES (1)");
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    assert_eq!(mode, "delete", "nothing was changed");
 
     let path = folder.path().join("no.db");
     std::fs::write(&path, "a text of some length, and no database at all".repeat(20)).unwrap();
@@ -173,11 +180,9 @@ async fn a_future_that_is_dropped_takes_nothing_with_it() {
         let mut create = store.create(&task, u32::MAX, NOW);
         let mut get = store.get(&key, NOW);
         let mut listen = store.subscribe(Topics::new(None).with_tools());
-        for _ in 0..2 {
-            let _ = futures_util::poll!(&mut create);
-            let _ = futures_util::poll!(&mut get);
-            let _ = futures_util::poll!(&mut listen);
-        }
+        let _ = futures_util::poll!(&mut create);
+        let _ = futures_util::poll!(&mut get);
+        let _ = futures_util::poll!(&mut listen);
     }
     assert_eq!(store.create(&task("a"), u32::MAX, NOW).await.unwrap(), Created::Created);
     assert_eq!(store.get("a", NOW).await.unwrap(), Some(task("a")));
@@ -233,3 +238,59 @@ async fn streams_end_with_the_store() {
     drop(store);
     assert_eq!(timeout(Duration::from_secs(10), listener.next()).await.unwrap(), None);
 }
+
+/// Not at the next look at the table. The fastest of several counts, as others use the machine too.
+#[tokio::test]
+async fn timing_its_own_process_hears_at_once() {
+    let (_folder, store, _) = two();
+    let mut listener = store.subscribe(Topics::new(None).with_tools()).await.unwrap();
+    let mut fastest = Duration::MAX;
+    for _ in 0..20 {
+        store.publish(None, Change::Tools).await.unwrap();
+        let published = Instant::now();
+        assert_eq!(listener.next().await, Some(Change::Tools));
+        fastest = fastest.min(published.elapsed());
+    }
+    assert!(fastest < Duration::from_millis(50), "{fastest:?}");
+}
+
+/// Locks within a process are not those between processes, so this test starts itself as others.
+#[tokio::test]
+async fn processes_share_the_file() {
+    if let Some(path) = std::env::var_os(SHARED) {
+        let store = SqliteStore::open(path).unwrap();
+        for _ in 0..WRITES {
+            while !store.update(&store.get("a", NOW).await.unwrap().unwrap(), NOW).await.unwrap() {}
+        }
+        store.publish(None, Change::Task("a".to_owned())).await.unwrap();
+        return;
+    }
+    let (folder, store, _) = two();
+    assert_eq!(store.create(&task("a"), 1, NOW).await.unwrap(), Created::Created);
+    let mut listener = store.subscribe(Topics::new(None).with_tasks(["a"])).await.unwrap();
+    let mut others: Vec<_> = (0..3)
+        .map(|_| {
+            std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "processes_share_the_file"])
+                .env(SHARED, folder.path().join("tasks.db"))
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    let heard = timeout(Duration::from_secs(60), listener.next()).await.unwrap();
+    assert_eq!(heard, Some(Change::Task("a".to_owned())));
+    assert!(others.iter_mut().all(|other| other.wait().unwrap().success()));
+    let version = 1 + 3 * WRITES;
+    assert_eq!(
+        store.get("a", NOW).await.unwrap(),
+        Some(TaskRecord { version, ..task("a") }),
+        "no write was lost"
+    );
+}
+
+/// Names the file to a process that this test has started.
+const SHARED: &str = "MCP_EDGE_SHARED_FILE";
+
+/// How often each process writes.
+const WRITES: u64 = 40;

@@ -104,7 +104,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Makes a `tokio` test of each statement of [`feed`](crate::feed). `$feeds` is an async function that
-/// returns [`Feeds`](crate::feed::Feeds) over a new backing.
+/// returns [`Feeds`] over a new backing.
 ///
 /// The crate that calls it depends on `tokio` with the features `macros` and `rt-multi-thread`.
 #[macro_export]

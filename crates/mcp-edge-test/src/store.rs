@@ -164,7 +164,7 @@ where
 }
 
 /// Makes a `tokio` test of each statement of [`store`](crate::store). `$stores` is an async function
-/// that returns [`Stores`](crate::store::Stores) over a new backing.
+/// that returns [`Stores`] over a new backing.
 ///
 /// The crate that calls it depends on `tokio` with the features `macros` and `rt-multi-thread`.
 #[macro_export]

@@ -17,6 +17,8 @@ use super::error::SqliteError;
 pub(super) fn open(path: &Path) -> Result<Connection, SqliteError> {
     let attempt = || {
         let mut connection = connect(path)?;
+        // Before anything is written: the file may belong to others.
+        missing(&connection)?;
         if !write_ahead(&connection)? {
             return Err(Refused::NotShared);
         }
@@ -79,7 +81,8 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 
 /// Makes the schema, or what is missing of it, in one transaction.
 fn migrate(connection: &mut Connection) -> Result<(), Refused> {
-    // Without a look at the lock: most often there is nothing to do, and others may be writing.
+    // Most often there is nothing to do, and no need to wait for others that write. What is only
+    // readable has to fail below.
     if missing(connection)?.is_empty() && !connection.is_readonly("main")? {
         return Ok(());
     }

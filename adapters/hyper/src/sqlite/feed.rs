@@ -135,13 +135,13 @@ impl Poller {
 
     /// Tells the listeners of this process what was written since the last time.
     fn poll(&mut self) -> rusqlite::Result<()> {
-        while self.poll_some()? == AT_ONCE {}
+        while self.poll_some()? == BATCH {}
         Ok(())
     }
 
     fn poll_some(&mut self) -> rusqlite::Result<u32> {
         let mut statement = self.connection.prepare_cached(SELECT_AFTER)?;
-        let mut rows = statement.query(params![self.position, AT_ONCE])?;
+        let mut rows = statement.query(params![self.position, BATCH])?;
         let mut count = 0;
         while let Some(row) = rows.next()? {
             let (id, tenant, change) =
@@ -224,7 +224,7 @@ const TRIM: &str = "
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// How many changes are read by one statement.
-const AT_ONCE: u32 = 500;
+const BATCH: u32 = 500;
 
 /// Five minutes, far longer than any process takes to read.
 const MAX_AGE_MILLIS: i64 = 5 * 60 * 1000;

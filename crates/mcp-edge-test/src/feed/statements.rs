@@ -93,13 +93,13 @@ pub async fn a_listener_is_there_once_it_has_subscribed(feeds: &Feeds) {
 }
 
 pub async fn what_happened_before_is_not_heard(feeds: &Feeds) {
-    let topics = || Topics::new(None).with_tools().with_prompts();
+    let topics = || Topics::new(None).with_tools().with_prompts().with_resources();
     feeds.publish(0, None, Change::Tools).await;
     let mut first = feeds.listen(1, topics()).await;
-    feeds.publish(0, None, Change::Tools).await;
+    feeds.publish(0, None, Change::Resources).await;
     let mut second = feeds.listen(1, topics()).await;
     feeds.publish(0, None, Change::Prompts).await;
-    assert_eq!(first.until(&Change::Prompts).await, [Change::Tools]);
+    assert_eq!(first.until(&Change::Prompts).await, [Change::Resources]);
     assert_eq!(second.until(&Change::Prompts).await, []);
 }
 
