@@ -115,4 +115,6 @@ mod documents {
     mod design {}
     #[doc = include_str!("../../docs/what-runs-again.md")]
     mod what_runs_again {}
+    #[doc = include_str!("../../docs/tasks.md")]
+    mod tasks {}
 }
