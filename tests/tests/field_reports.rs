@@ -1,7 +1,12 @@
-//! What people ran into with other servers, as far as it is about statelessness, eras and clients.
+//! What people ran into with other servers, as far as it is about statelessness, eras and clients, or
+//! about work that outlives its request. What is about one platform is tested with its adapter.
 //!
 //! | report | test |
 //! |---|---|
+//! | W12 | `s04_whatever_one_instance_gives_out_the_next_one_opens`, and for ids of tasks `l09_and_l10_...` |
+//! | L7 | `l07_an_answer_or_a_task_comes_before_the_platform_cuts_the_call` |
+//! | L9, L10 | `l09_and_l10_begun_on_one_instance_done_on_another_and_read_on_a_third` |
+//! | L11 | `l11_an_id_of_a_task_cannot_be_guessed_and_is_of_no_use_to_others` |
 //! | S1 | `s01_a_server_answers_again_and_again_and_several_at_once` |
 //! | S2 | `s02_get_and_delete_are_405_at_once_and_no_page` |
 //! | S3 | `s03_a_dead_session_id_is_ignored`; with the earlier revisions, also in their exchanges |
@@ -13,22 +18,30 @@
 //! | S9 | `contract::streams::s9_events_are_dropped_where_only_json_is_taken`, and `s09_progress_arrives_where_both_are_taken` |
 //! | S10 | `s10_a_host_that_is_not_allowed_is_told_how_it_would_be`; the word at start is the adapter's |
 //! | S11 | `s11_every_configuration_answers_discover_and_errors_in_json_rpc` |
-//! | S12 | `s12_altered_and_invented_states_are_refused_and_an_absent_one_is_missed`; single use needs the store of the durable tasks |
+//! | S12 | `s12_altered_and_invented_states_are_refused_and_an_absent_one_is_missed`, and `s12_a_state_for_single_use_counts_once` |
 //! | S13 | `s13_the_header_names_one_tool_and_the_body_another` |
 //! | S14 | `s14_what_was_sealed_for_another_audience_is_refused`; audiences of tokens wait for authorization |
 //! | S15 | `providers::s15_a_keyset_cursor_neither_repeats_nor_hides_what_comes_and_goes`, and `s15_a_cursor_belongs_to_its_list` |
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "these are tests")]
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode};
-use mcp_edge::{Cx, KeyRing, Limits, NoArgs, Server, ServerBuilder, ToolError};
-use mcp_edge_test::{Client, Framing, Reply};
+use mcp_edge::{
+    BoxFuture, Cx, KeyRing, Limits, MemoryStore, NoArgs, Server, ServerBuilder, StoreError,
+    TaskDriver, Timestamp, ToolError,
+};
+use mcp_edge_test::{Client, Framing, Reply, TaskStatus, TestPlatform, with_store, with_tasks};
+use mcp_edge_tests::Tokens;
 use serde_json::{Value, json};
 
 fn builder() -> ServerBuilder {
@@ -246,6 +259,36 @@ async fn s12_altered_and_invented_states_are_refused_and_an_absent_one_is_missed
 }
 
 #[tokio::test]
+async fn s12_a_state_for_single_use_counts_once() {
+    let charged = Arc::new(AtomicUsize::new(0));
+    let guard = MemoryStore::default();
+    let instance = || {
+        let charged = Arc::clone(&charged);
+        let charge = move |cx: Cx, _: NoArgs| {
+            let charged = Arc::clone(&charged);
+            async move {
+                cx.elicit_schema("sure", "Sure?", form()).await.required()?;
+                let step = async || Ok::<_, ToolError>(charged.fetch_add(1, Ordering::Relaxed));
+                cx.step("charge", step).await?;
+                Ok::<_, ToolError>("charged")
+            }
+        };
+        let server = builder().tool_with("charge", "Charges", charge, |tool| tool.single_use());
+        let server = server.sealer(KeyRing::new(1, &[7; 32])).build().unwrap();
+        server.with_replay_guard(guard.clone())
+    };
+    let client = Client::fleet([instance(), instance()]);
+    let asked = client.round("tools/call", json!({ "name": "charge" })).await.unwrap();
+    let retried = client.retry(&asked, json!({ "sure": yes() })).await.unwrap();
+    assert_eq!(retried.result().unwrap()["content"][0]["text"], "charged");
+    for _ in 0..3 {
+        let replayed = client.retry(&asked, json!({ "sure": yes() })).await.unwrap();
+        assert!(is_refused(&replayed), "{replayed}");
+    }
+    assert_eq!(charged.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
 async fn s13_the_header_names_one_tool_and_the_body_another() {
     let ran = Arc::new(AtomicUsize::new(0));
     let tool = |ran: &Arc<AtomicUsize>| {
@@ -306,4 +349,102 @@ async fn s15_a_cursor_belongs_to_its_list() {
     assert_eq!(refused.code(), Some(-32602));
     let next = client.round("tools/list", cursor).await.unwrap();
     assert_eq!(next.result().unwrap()["tools"][0]["name"], "work");
+}
+
+// Work that outlives its request.
+
+/// A server whose `report` takes a minute, as a task where its client can hold one.
+fn reporting() -> ServerBuilder {
+    Server::builder("reports", "1.0.0")
+        .tool("report", "Takes a minute", async |cx: Cx, _: NoArgs| {
+            cx.background("Reporting").await;
+            let work = async || {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                Ok::<_, ToolError>("a report".to_owned())
+            };
+            cx.step("work", work).await
+        })
+        .sealer(KeyRing::new(1, &[7; 32]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn l07_an_answer_or_a_task_comes_before_the_platform_cuts_the_call() {
+    let limit = Duration::from_secs(29);
+    let server = with_tasks(reporting().anonymous_tasks(true).build().unwrap());
+    let client =
+        |limit| Client::in_process(&server).platform(TestPlatform::new().with_deadline(limit));
+    let began = tokio::time::Instant::now();
+    let reply = client(limit).round("tools/call", json!({ "name": "report" })).await.unwrap();
+    assert!(began.elapsed() < limit, "{:?}", began.elapsed());
+    assert!(reply.error().is_some(), "it says that it failed: {reply}");
+
+    let began = tokio::time::Instant::now();
+    let task = client(limit).with_tasks().start("report", json!({})).await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(client(limit).with_tasks().follow(&task).await.unwrap().text(), "a report");
+}
+
+/// An instance that is frozen as soon as a request is over: it comes back to nothing.
+struct Frozen;
+
+impl TaskDriver for Frozen {
+    fn schedule<'a>(&'a self, _: &'a str, _: Timestamp) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn l09_and_l10_begun_on_one_instance_done_on_another_and_read_on_a_third() {
+    let store = MemoryStore::default();
+    let instance = || {
+        let server = reporting().anonymous_tasks(true).build().unwrap();
+        server.with_tasks(store.clone(), Frozen)
+    };
+    let client = |server: &Server| Client::in_process(server).with_tasks();
+    let here = instance();
+    let task = client(&here).start("report", json!({})).await.unwrap();
+    drop(here);
+    let read = client(&instance()).task(&task.id).await.unwrap();
+    assert_eq!(read.status, TaskStatus::Working, "nobody goes on with it");
+
+    let there = instance();
+    let due = there.sweep_tasks(&TestPlatform::new()).await.unwrap();
+    assert_eq!(due.len(), 1);
+    there.advance(&due[0], Arc::new(TestPlatform::new())).await.unwrap();
+    let read = client(&instance()).task(&task.id).await.unwrap();
+    assert_eq!(read.status, TaskStatus::Completed);
+    assert_eq!(read.result.unwrap()["content"][0]["text"], "a report");
+}
+
+#[tokio::test(start_paused = true)]
+async fn l11_an_id_of_a_task_cannot_be_guessed_and_is_of_no_use_to_others() {
+    let server = reporting().authenticator(Tokens).public_url("https://mcp.example.com/mcp");
+    let server = with_store(server.build().unwrap(), MemoryStore::default());
+    let client = |name: &str| Client::in_process(&server).with_tasks().bearer(name);
+    let (ada, eve) = (client("ada"), client("eve"));
+    let mut ids = Vec::new();
+    for _ in 0..10 {
+        ids.push(ada.start("report", json!({})).await.unwrap().id);
+    }
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    let unknown = eve.round("tasks/get", json!({ "taskId": "invented" })).await.unwrap();
+    let told = |reply: &Reply| (reply.status, reply.error().cloned());
+    for id in &ids {
+        assert_eq!(ada.task(id).await.unwrap().status, TaskStatus::Completed);
+        let foreign = eve.round("tasks/get", json!({ "taskId": id })).await.unwrap();
+        assert_eq!(told(&foreign), told(&unknown), "the same as for what never was");
+    }
+    // Whatever place of an id is altered, the owner reads nothing by it either.
+    let id = &ids[0];
+    for place in 0..id.len() {
+        let other = if &id[place..=place] == "A" { "B" } else { "A" };
+        let altered = format!("{}{other}{}", &id[..place], &id[place + 1..]);
+        let reply = ada.round("tasks/get", json!({ "taskId": altered })).await.unwrap();
+        assert_eq!(told(&reply), told(&unknown), "{altered}");
+    }
+    // One id says nothing of the next: they agree in no more places than chance will have it.
+    let pairs = ids.windows(2).map(|pair| pair[0].bytes().zip(pair[1].bytes()));
+    let differ: Vec<_> = pairs.map(|pair| pair.filter(|(a, b)| a != b).count()).collect();
+    assert!(differ.iter().all(|places| *places >= 30), "{differ:?}");
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len());
 }

@@ -21,6 +21,7 @@ mod sampling;
 mod sse;
 mod state;
 mod subscriptions;
+mod tasks;
 mod tools;
 
 use bytes::Bytes;
