@@ -201,6 +201,7 @@ impl Kind {
     }
 
     /// Writes the result of a call. Returns whether it is the error of a tool.
+    #[inline]
     pub(crate) fn write(
         &self,
         out: &mut Vec<u8>,

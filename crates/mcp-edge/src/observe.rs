@@ -17,7 +17,8 @@ use crate::{
 /// Sees every call from outside, for audit and metrics: `tools/call`, `prompts/get`,
 /// `resources/read` and `completion/complete`.
 ///
-/// A call that asks a question is seen once for each round. Hooks run in the path of the request, so
+/// A call that asks a question is seen once for each round, and one that goes on as a task until then:
+/// the rest of it is in the `tracing` span `task`. Hooks run in the path of the request, so
 /// they hand over quickly what takes long.
 pub trait CallHook: MaybeSend + MaybeSync + 'static {
     /// A call begins: it passed all checks, and its handler is about to run.

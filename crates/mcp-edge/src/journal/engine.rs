@@ -121,7 +121,7 @@ pub(crate) struct Engine {
     /// How often the handler asked to go on as a task, which makes the keys of that.
     backgrounds: u32,
     /// The key and the status under which the handler wants to go on as a task.
-    background: Option<(String, String)>,
+    background: Option<Box<(String, String)>>,
     task: Option<Box<TaskRun>>,
     /// What is to be used up before the first new step, if anything.
     spending: Option<Box<Spending>>,
@@ -352,7 +352,7 @@ impl Engine {
     /// Ends the run inside the request: gives back the journal with which the task begins, and its
     /// status. `None` if the handler does not want to go on as one.
     pub(crate) fn go_on_as_task(&mut self, run_id: [u8; 16]) -> Option<(Journal, String)> {
-        let (key, status) = self.background.take()?;
+        let (key, status) = *self.background.take()?;
         let mut journal = self.end(run_id);
         let (kind, value) = (Kind::Background, RawValue::TRUE.to_owned());
         journal.entries.push(Entry { key: key.into(), kind, value, digest: None });
@@ -622,7 +622,7 @@ impl Engine {
 
     /// The handler waits to go on as a task.
     pub(crate) fn ask_for_task(&mut self, key: &str, status: &str) {
-        self.background = Some((key.to_owned(), status.to_owned()));
+        self.background = Some(Box::new((key.to_owned(), status.to_owned())));
         self.changed();
     }
 
@@ -654,7 +654,7 @@ impl Engine {
             task.withdrawn.push(key.to_owned());
             task.dirty = true;
         }
-        if self.background.as_ref().is_some_and(|(asked, _)| asked == key) {
+        if self.background.as_ref().is_some_and(|asked| asked.0 == key) {
             self.background = None;
         }
     }

@@ -4,6 +4,7 @@
 use std::{collections::HashSet, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use serde_json::value::RawValue;
+use tracing::Instrument as _;
 
 use super::{
     record::{Lease, Status, Task},
@@ -67,6 +68,7 @@ pub(super) async fn advance(
     let mut random = [0; 12];
     platform.fill_random(&mut random);
     let TaskRecord { key, owner, version, .. } = record;
+    let span = tracing::info_span!("task", tool = task.tool, key);
     let mut work = Work {
         server,
         tasks,
@@ -80,7 +82,7 @@ pub(super) async fn advance(
         withdrawn: HashSet::new(),
         delivered: HashSet::new(),
     };
-    work.run().await
+    work.run().instrument(span).await
 }
 
 /// A task in the hands of this instance.
