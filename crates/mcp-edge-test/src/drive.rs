@@ -9,7 +9,9 @@ use crate::platform::TestPlatform;
 
 /// Gives a server tasks for a test, in memory: each is advanced when it is due, on tokio's clock.
 ///
-/// To be called inside of a tokio runtime, which advances them as long as it runs.
+/// To be called inside of a tokio runtime, which advances them as long as it runs. A server that is to
+/// be tested [strictly](crate::Client::strict) in its tasks too is given here
+/// [with lints denied](Server::with_replay_lints_denied).
 #[must_use]
 pub fn with_tasks(server: Server) -> Server {
     with_store(server, MemoryStore::default())

@@ -128,10 +128,13 @@ impl Admission<'_> {
         else {
             return Err(Rejection::MethodNotFound { method: envelope.method.to_string() });
         };
+        let incoming = Incoming { id, params, meta, body };
+        if method.is_of_tasks() {
+            Self::needs_tasks(&incoming)?; // TASK-33: before anything is looked at
+        }
         if let Some(Fault::Member { name, expected }) = params.fault {
             return Err(Rejection::params(format!("params.{name} must be {expected}")));
         }
-        let incoming = Incoming { id, params, meta, body };
         if !method.runs_a_handler() {
             incoming.level()?;
         }

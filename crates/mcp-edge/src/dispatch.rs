@@ -241,16 +241,19 @@ impl Admission<'_> {
         .await
     }
 
-    /// The methods of the tasks extension: declared first (TASK-33), then everything else.
+    /// The methods of the tasks extension.
     pub(crate) async fn task(
         &self,
         method: Method,
         incoming: &Incoming<'_>,
     ) -> Result<Vec<u8>, Rejection> {
-        Self::needs_tasks(incoming)?;
         let (server, platform) = (self.server, self.platform.as_ref());
         let (caller, params) = (&self.principal, incoming.params);
         let id = required(params.task_id.as_deref(), "taskId")?;
+        let answers: Option<BTreeMap<_, _>> = match method {
+            Method::UpdateTask => Some(typed(params.input_responses, "inputResponses")?),
+            _ => None,
+        };
         if let Some((tool, job)) = task::job::find(server, platform, caller, id).await? {
             return match method {
                 Method::CancelTask => tool.cancel(server, &job).await,
@@ -258,12 +261,9 @@ impl Admission<'_> {
                 _ => Ok(task::wire::acknowledgement(server)), // it asks nothing
             };
         }
-        match method {
-            Method::UpdateTask => {
-                let answers = typed(params.input_responses, "inputResponses")?;
-                task::serve::update(server, platform, caller, id, answers).await
-            }
-            Method::CancelTask => task::serve::cancel(server, platform, caller, id).await,
+        match (method, answers) {
+            (_, Some(answers)) => task::serve::update(server, platform, caller, id, answers).await,
+            (Method::CancelTask, _) => task::serve::cancel(server, platform, caller, id).await,
             _ => task::serve::get(server, platform, caller, id).await,
         }
     }

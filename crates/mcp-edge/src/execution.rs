@@ -29,11 +29,11 @@ use crate::{
     },
     observe::{CallOutcome, Observation, inside},
     platform::{ANSWER_MARGIN, time_left},
-    protocol::{Completion, PromptResult, ResourceContents, ToolResult},
+    protocol::{Completion, JsonObject, PromptResult, ResourceContents, ToolResult},
     rejection::Rejection,
     respond::{self, KeepAlive},
     schema::{self, Schema},
-    server::Server,
+    server::{Server, end_result},
     target::{BoxFuture, boxed, boxed_stream},
     task,
     token::{Binding, State},
@@ -137,9 +137,11 @@ impl Execution {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         out.extend_from_slice(&self.id);
         out.extend_from_slice(br#","result":"#);
-        if self.kind.write(&mut out, &call.server, &call.name, outcome)? {
+        let Written { is_error, meta } = self.kind.write(&mut out, &call.name, outcome)?;
+        if is_error {
             self.outcome = CallOutcome::ToolError;
         }
+        call.server.end_result(&mut out, "complete", meta.as_ref());
         out.push(b'}');
         let limit = call.server.limits().response_bytes;
         if out.len() > limit {
@@ -192,6 +194,13 @@ impl Execution {
     }
 }
 
+/// What of a result is not written yet.
+struct Written {
+    /// Whether it is the error of a tool.
+    is_error: bool,
+    meta: Option<JsonObject>,
+}
+
 impl Kind {
     const fn task_ttl(&self) -> Option<Duration> {
         match self {
@@ -200,15 +209,17 @@ impl Kind {
         }
     }
 
-    /// Writes the result of a call. Returns whether it is the error of a tool.
+    /// The result of a call that is told later, as part of another one, which says whose it is (A-40).
+    pub(crate) fn result(&self, name: &str, outcome: Outcome) -> Result<Box<RawValue>, Rejection> {
+        let mut out = Vec::new();
+        let Written { meta, .. } = self.write(&mut out, name, outcome)?;
+        end_result(&mut out, "complete", "", meta.as_ref());
+        serde_json::from_slice(&out).map_err(Rejection::internal)
+    }
+
+    /// Writes the result of a call without its end.
     #[inline]
-    pub(crate) fn write(
-        &self,
-        out: &mut Vec<u8>,
-        server: &Server,
-        name: &str,
-        outcome: Outcome,
-    ) -> Result<bool, Rejection> {
+    fn write(&self, out: &mut Vec<u8>, name: &str, outcome: Outcome) -> Result<Written, Rejection> {
         let mut is_error = false;
         let meta = match outcome.map_err(Rejection::Failed)? {
             Output::Tool(mut result) => {
@@ -247,8 +258,7 @@ impl Kind {
                 None
             }
         };
-        server.end_result(out, "complete", meta.as_ref());
-        Ok(is_error)
+        Ok(Written { is_error, meta })
     }
 
     /// Checks a structured result against its schema (TOOL-12, A-47).

@@ -43,6 +43,11 @@ impl Method {
         matches!(self, Self::CallTool | Self::Complete | Self::GetPrompt | Self::ReadResource)
     }
 
+    /// Whether it belongs to the tasks extension.
+    pub(crate) const fn is_of_tasks(self) -> bool {
+        matches!(self, Self::CancelTask | Self::GetTask | Self::UpdateTask)
+    }
+
     /// Whether its capability is advertised (ERR-07, DISC-08).
     pub(crate) fn is_served_by(self, server: &Server) -> bool {
         let offers = &server.definition().offers;

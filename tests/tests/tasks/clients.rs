@@ -151,7 +151,8 @@ async fn task_32_a_task_at_rest_ends_at_once_when_it_is_cancelled() {
     let task = client.start("t", json!({})).await.unwrap();
     wait_for(&client, &task.id, |task| task.questions.len() == 2).await;
     client.cancel_task(&task.id).await.unwrap();
-    assert_eq!(client.task(&task.id).await.unwrap().status, TaskStatus::Cancelled);
+    let ended = client.task(&task.id).await.unwrap();
+    assert_eq!((ended.status, ended.status_message), (TaskStatus::Cancelled, None));
     // Once more, and an answer that comes too late.
     client.cancel_task(&task.id).await.unwrap();
     client.update_task(&task.id, json!({ "one": answer("a") })).await.unwrap();
@@ -168,6 +169,10 @@ async fn task_33_methods_need_the_declaration_before_anything_else() {
         let params = json!({ "taskId": "nonsense", "inputResponses": {} });
         let reply = client.round(method, params).await.unwrap();
         assert_eq!((reply.status.as_u16(), reply.code()), (400, Some(-32021)), "{method}");
+    }
+    for wrong in [json!({ "taskId": 7 }), json!({})] {
+        let reply = client.round("tasks/get", wrong).await.unwrap();
+        assert_eq!(reply.code(), Some(-32021));
     }
     assert_eq!(world.store.reads(), 0);
 }

@@ -86,6 +86,11 @@ async fn a_job_is_cancelled_where_it_runs() {
     let client = client(&jobs);
     let task = client.start("build", json!({})).await.unwrap();
     client.update_task(&task.id, json!({})).await.unwrap();
+    for wrong in [json!(null), json!(7)] {
+        let params = json!({ "taskId": task.id, "inputResponses": wrong });
+        let refused = client.round("tasks/update", params).await.unwrap();
+        assert_eq!(refused.code(), Some(-32602), "TASK-28");
+    }
     client.cancel_task(&task.id).await.unwrap();
     assert_eq!(client.task(&task.id).await.unwrap().status, TaskStatus::Cancelled);
 }

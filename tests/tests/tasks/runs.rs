@@ -531,3 +531,36 @@ async fn idempotency_keys_are_the_same_in_every_run() {
     assert!(keys.len() >= 4, "{keys:?}");
     assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn strict_mode_reaches_into_tasks() {
+    let make = || {
+        builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+            cx.background("").await;
+            seconds(1).await; // a plain await before a question
+            cx.elicit::<Text>("q", "?").await.required().map(|answer| answer.text)
+        })
+    };
+    let world = World::default();
+    let lenient = world.client(make()).answer("q", json!({ "text": "x" }));
+    assert_eq!(lenient.call("t", json!({})).await.unwrap().text(), "x");
+    let strict = world.bare(make()).with_replay_lints_denied();
+    let strict = mcp_edge_test::with_store(strict, world.store.clone());
+    let strict = client(&strict).answer("q", json!({ "text": "x" }));
+    let refused = strict.call("t", json!({})).await.unwrap_err();
+    assert!(refused.to_string().contains("a plain await came before question `q`"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_40_the_inlined_result_leaves_it_to_the_outer_one_to_say_whose_it_is() {
+    let world = World::default();
+    let client = world.client(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        "done"
+    }));
+    let task = client.start("t", json!({})).await.unwrap();
+    let task = wait_for(&client, &task.id, |task| task.status.is_terminal()).await;
+    let result = task.result.unwrap();
+    assert_eq!(result["resultType"], "complete");
+    assert!(result["_meta"].is_null(), "{result}");
+}

@@ -170,7 +170,9 @@ impl Work<'_> {
     /// Runs the handler until it has to wait for longer than a task is held.
     async fn go_on(&mut self, tool: &ToolEntry) -> Result<Option<Timestamp>, StoreError> {
         let journal = self.task.journal.clone().unwrap_or_default();
-        let engine = Engine::resume(journal, tool.policy.version, self.platform.now()).in_task();
+        let now = self.platform.now();
+        let mut engine = Engine::resume(journal, tool.policy.version, now).in_task();
+        engine.set_rules(self.server.services().deny_replay_lints, now);
         let call = Arc::new(self.call(tool, engine));
         let kind = Kind::Tool { output: tool.output.clone(), task_ttl: None };
         let arguments = self.task.arguments.clone();
@@ -434,12 +436,7 @@ impl Work<'_> {
         call: &Call,
         outcome: Outcome,
     ) -> Result<Option<Timestamp>, StoreError> {
-        let mut result = Vec::new();
-        let written = kind.write(&mut result, &call.server, &call.name, outcome);
-        let result = written.and_then(|_| {
-            let result = String::from_utf8(result).map_err(Rejection::internal)?;
-            RawValue::from_string(result).map_err(Rejection::internal)
-        });
+        let result = kind.result(&call.name, outcome);
         match result {
             Ok(result) => self.end(Status::Completed, Some(result), None).await,
             Err(rejection) => self.fail(&rejection).await,

@@ -202,7 +202,7 @@ impl JobEntry {
             }
             JobStatus::Cancelled => JobView { status: Status::Cancelled, ..view }.detailed(server),
             JobStatus::Done(outcome) => {
-                let (status, outcome) = match self.result(server, outcome) {
+                let (status, outcome) = match self.result(outcome) {
                     Ok(result) => (Status::Completed, Some(result)),
                     Err(rejection) => (Status::Failed, to_raw_value(&rejection.to_error()).ok()),
                 };
@@ -220,11 +220,9 @@ impl JobEntry {
         Ok(super::wire::acknowledgement(server))
     }
 
-    fn result(&self, server: &Server, outcome: Outcome) -> Result<Box<RawValue>, Rejection> {
+    fn result(&self, outcome: Outcome) -> Result<Box<RawValue>, Rejection> {
         let kind = Kind::Tool { output: self.output.clone(), task_ttl: None };
-        let mut out = Vec::new();
-        kind.write(&mut out, server, &self.name, outcome)?;
-        serde_json::from_slice(&out).map_err(Rejection::internal)
+        kind.result(&self.name, outcome)
     }
 }
 

@@ -139,6 +139,7 @@ pub(crate) async fn cancel(
         task.is_cancelled = true;
         if !is_leased {
             task.end(Status::Cancelled, None);
+            task.message = None; // it said what was being done
         }
         Ok(true)
     })
