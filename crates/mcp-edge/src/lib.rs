@@ -25,6 +25,9 @@
 //! A handler that takes a [`Cx`] may ask its user. It is then run again from its start when the answer
 //! comes, on any instance: what it did through `Cx` under a key is not repeated, and all else is.
 //!
+//! From [`Cx::background`] on, a call goes on as a durable task, where the client can hold one and the
+//! server has a [`TaskStore`]: steps, questions and sleeps survive crashes and deployments.
+//!
 //! The core speaks `http` types and owns no I/O: adapter crates serve it on each platform through
 //! [`Server::gate`], [`Admission::handle`] and a [`Platform`].
 
