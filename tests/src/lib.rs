@@ -7,12 +7,14 @@
 
 #[allow(missing_docs, reason = "the names of its functions say what they state")]
 pub mod contract;
+mod counter;
 mod edit;
 mod server;
 mod spec;
 mod tokens;
 
 pub use {
+    counter::Counter,
     edit::{edit, header},
     server::server,
     spec::spec_folder,

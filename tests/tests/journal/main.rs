@@ -12,13 +12,9 @@ mod rules;
 mod time;
 mod versions;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
 use mcp_edge::{Handler, KeyRing, MaybeSend, Server, ToolArgs, ToolOptions, ToolOutput};
 use mcp_edge_test::Client;
+use mcp_edge_tests::Counter;
 use serde::{Deserialize, Serialize};
 
 /// What questions ask for.
@@ -62,18 +58,4 @@ where
 
 fn client(server: &Server) -> Client {
     Client::in_process(server)
-}
-
-/// Counts how often something ran.
-#[derive(Clone, Default)]
-struct Counter(Arc<AtomicUsize>);
-
-impl Counter {
-    fn bump(&self) -> usize {
-        self.0.fetch_add(1, Ordering::SeqCst) + 1
-    }
-
-    fn get(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
 }

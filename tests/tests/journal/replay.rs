@@ -41,7 +41,7 @@ async fn rule_f_a_random_select_replays_the_branch_it_took() {
 #[tokio::test]
 async fn rule_f_futures_unordered_replays_in_the_order_in_which_it_ran() {
     for plain_first in [false, true] {
-        let orders = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let orders = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let seen = orders.clone();
         let tool = move |cx: Cx, _: NoArgs| {
             let orders = seen.clone();

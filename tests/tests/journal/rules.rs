@@ -292,7 +292,7 @@ async fn without_a_key_a_question_is_refused() {
     };
     let server = Server::builder("s", "1").tool("t", "Asks", tool).build().unwrap();
     let request = client(&server).request("tools/call", json!({ "name": "t" }));
-    let platform = Arc::new(mcp_edge_test::TestPlatform::new());
+    let platform = std::sync::Arc::new(mcp_edge_test::TestPlatform::new());
     let response = server.respond(request, platform).await;
     let body: serde_json::Value =
         serde_json::from_slice(response.body().as_bytes().unwrap()).unwrap();

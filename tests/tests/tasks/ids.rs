@@ -1,31 +1,11 @@
 //! Who may name a task.
 
-use std::sync::Arc;
-
-use http::{HeaderValue, request::Parts};
-use mcp_edge::{
-    Authenticator, BoxFuture, Challenge, Cx, KeyRing, NoArgs, Platform, Principal, Server,
-};
+use mcp_edge::{Cx, KeyRing, NoArgs, Server};
 use mcp_edge_test::{Client, with_store};
+use mcp_edge_tests::Tokens;
 use serde_json::json;
 
 use super::{World, builder};
-
-/// Takes the bearer token for the name of the caller.
-struct Names;
-
-impl Authenticator for Names {
-    fn authenticate<'a>(
-        &'a self,
-        parts: &'a Parts,
-        _: &'a dyn Platform,
-    ) -> BoxFuture<'a, Result<Arc<Principal>, Challenge>> {
-        let name = parts.headers.get("authorization").and_then(|value| value.to_str().ok());
-        let known = name.and_then(|name| name.strip_prefix("Bearer ")).map(Principal::new);
-        let challenge = || Challenge::unauthorized(HeaderValue::from_static("Bearer"));
-        Box::pin(std::future::ready(known.map(Arc::new).ok_or_else(challenge)))
-    }
-}
 
 fn server(world: &World, key: u8) -> Server {
     let work = async |cx: Cx, _: NoArgs| {
@@ -35,7 +15,7 @@ fn server(world: &World, key: u8) -> Server {
     };
     let server = Server::builder("tasks", "1.0.0")
         .tool("t", "", work)
-        .authenticator(Names)
+        .authenticator(Tokens)
         .public_url("https://mcp.example.com/mcp")
         .sealer(KeyRing::new(1, &[key; 32]))
         .build()

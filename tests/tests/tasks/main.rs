@@ -27,6 +27,7 @@ use mcp_edge::{
     ServerBuilder, StoreError, TaskDriver, TaskRecord, TaskStore, Timestamp,
 };
 use mcp_edge_test::{Client, Task, TestPlatform};
+use mcp_edge_tests::Counter;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -161,20 +162,6 @@ impl TaskStore for Spy {
 
     fn due_index(&self) -> Option<&dyn DueIndex> {
         self.store.due_index()
-    }
-}
-
-/// Counts how often something ran.
-#[derive(Clone, Default)]
-struct Counter(Arc<AtomicUsize>);
-
-impl Counter {
-    fn bump(&self) -> usize {
-        self.0.fetch_add(1, Ordering::SeqCst) + 1
-    }
-
-    fn get(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
     }
 }
 
