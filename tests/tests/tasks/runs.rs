@@ -564,3 +564,33 @@ async fn a_40_the_inlined_result_leaves_it_to_the_outer_one_to_say_whose_it_is()
     assert_eq!(result["resultType"], "complete");
     assert!(result["_meta"].is_null(), "{result}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn strict_mode_has_nothing_against_questions_of_a_task() {
+    let world = World::default();
+    let strict = world.bare(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        let (one, two) = join!(cx.elicit::<Text>("one", "?"), cx.elicit::<Text>("two", "?"));
+        Ok::<_, ToolError>(one.required()?.text + &two.required()?.text)
+    }));
+    let strict = strict.with_replay_lints_denied();
+    let strict = mcp_edge_test::with_store(strict, world.store.clone());
+    let client = client(&strict).answer("one", json!({ "text": "a" }));
+    let client = client.answer("two", json!({ "text": "b" }));
+    assert_eq!(client.call("t", json!({})).await.unwrap().text(), "ab");
+}
+
+#[tokio::test(start_paused = true)]
+async fn strict_mode_finds_plain_io_beside_a_question_of_a_task() {
+    let world = World::default();
+    let strict = world.bare(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        let (answer, ()) = join!(cx.elicit::<Text>("q", "?"), seconds(60));
+        answer.required().map(|answer| answer.text)
+    }));
+    let strict = strict.with_replay_lints_denied();
+    let strict = mcp_edge_test::with_store(strict, world.store.clone());
+    let client = client(&strict).answer("q", json!({ "text": "a" }));
+    let refused = client.call("t", json!({})).await.unwrap_err();
+    assert!(refused.to_string().contains("may have been pending"), "{refused}");
+}

@@ -170,6 +170,15 @@ struct TaskRun {
     withdrawn: Vec<String>,
 }
 
+impl TaskRun {
+    /// Keeps a waker, once, until something is written or an answer comes.
+    fn keep(&mut self, waker: &Waker) {
+        if !self.waiting.iter().any(|known| known.will_wake(waker)) {
+            self.waiting.push(waker.clone());
+        }
+    }
+}
+
 impl Engine {
     /// A first run.
     pub(crate) fn first(version: u32, now: Timestamp) -> Self {
@@ -333,6 +342,12 @@ impl Engine {
     /// Whether something of ours may hold on to the waker of a poll: a timer, or a read.
     pub(crate) fn may_hold_waker(&self) -> bool {
         !self.sleeping.is_empty() || self.reading > 0 || self.steps_in_flight > 0
+    }
+
+    /// How many copies of a waker are kept for questions of a task.
+    pub(crate) fn keeps(&self, waker: &Waker) -> usize {
+        let kept = self.task.iter().flat_map(|task| &task.waiting);
+        kept.filter(|known| known.will_wake(waker)).count()
     }
 
     /// Ends the round: gives back the journal, and the questions that the client can be asked.
@@ -598,7 +613,7 @@ impl Engine {
         let Some(task) = &mut self.task else { return true };
         let durable = task.durable >= grown;
         if !durable {
-            task.waiting.push(waker.clone());
+            task.keep(waker);
         }
         durable
     }
@@ -608,7 +623,7 @@ impl Engine {
         let task = self.task.as_mut()?;
         let answer = task.delivered.remove(key);
         if answer.is_none() {
-            task.waiting.push(waker.clone());
+            task.keep(waker);
         }
         answer
     }
