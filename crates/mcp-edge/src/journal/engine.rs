@@ -125,6 +125,8 @@ pub(crate) struct Engine {
     task: Option<Box<TaskRun>>,
     /// What is to be used up before the first new step, if anything.
     spending: Option<Box<Spending>>,
+    /// How often a state of this call was used up.
+    uses: u32,
 }
 
 /// A state for single use.
@@ -200,6 +202,7 @@ impl Engine {
             background: None,
             task: None,
             spending: None,
+            uses: 0,
         }
     }
 
@@ -211,6 +214,7 @@ impl Engine {
             started_at: journal.started_at(),
             leftover: journal.entries.into(),
             deadlines: journal.deadlines,
+            uses: journal.uses,
             ..Self::first(version, now)
         }
     }
@@ -365,6 +369,7 @@ impl Engine {
         journal.entries = std::mem::take(&mut self.written);
         journal.entries.extend(std::mem::take(&mut self.leftover));
         journal.deadlines = std::mem::take(&mut self.deadlines);
+        journal.uses = self.uses;
         journal
     }
 
@@ -561,6 +566,7 @@ impl Engine {
     pub(crate) fn spent(&mut self) {
         self.end_spending();
         self.spending = None;
+        self.uses += 1;
     }
 
     /// Nobody is using the state up any more.
