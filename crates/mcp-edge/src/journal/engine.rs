@@ -58,8 +58,6 @@ pub(crate) enum Next {
     Suspend,
     /// In a task: what happened is to be written before anything else does (rule M).
     Write,
-    /// In a task: a step wants to be tried again later, and no other is in flight.
-    Retry(Timestamp),
     /// The handler wants to go on as a task, and nothing else goes on.
     Background,
 }
@@ -165,7 +163,6 @@ struct TaskRun {
     waiting: Vec<Waker>,
     /// What the client reads as the status, if it changed.
     message: Option<String>,
-    retry: Option<Timestamp>,
     /// Answers that came while their questions were being awaited.
     delivered: HashMap<String, Box<RawValue>>,
     /// Questions of this run that nobody waits for any more.
@@ -296,11 +293,6 @@ impl Engine {
         if self.consumed {
             // What was woken by an entry that was handed out has not been polled yet.
             return Next::Again;
-        }
-        if let Some(TaskRun { retry: Some(at), .. }) = self.task.as_deref()
-            && self.steps_in_flight == 0
-        {
-            return Next::Retry(*at);
         }
         if self.steps_in_flight > 0 {
             return if self.is_in_task() || self.open.is_empty() {
@@ -639,12 +631,18 @@ impl Engine {
         }
     }
 
-    /// Ends the run once no other step is in flight, to come back at `at`; the earliest counts.
-    pub(crate) fn retry(&mut self, at: Timestamp) {
-        if let Some(task) = &mut self.task {
-            task.retry = Some(task.retry.map_or(at, |known| known.min(at)));
-            self.changed();
-        }
+    /// A step sleeps until it is tried again, whatever else goes on or comes earlier.
+    pub(crate) fn postpone(&mut self, key: &str, until: Timestamp) {
+        self.deadlines.insert(key.to_owned(), until.as_millis());
+        self.begin_sleep(key, until);
+        self.dirty();
+    }
+
+    /// Until when a step of a task is not to be tried again, if it asked for that.
+    pub(crate) fn postponed_until(&self, key: &str) -> Option<Timestamp> {
+        self.task
+            .as_ref()
+            .and_then(|_| self.deadlines.get(key).copied().map(Timestamp::from_millis))
     }
 
     /// Gives a key back that was not resolved.
