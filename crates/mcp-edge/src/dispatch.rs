@@ -383,7 +383,7 @@ impl Admission<'_> {
         };
         let binding = self.binding(target)?;
         let state = State::open(token, self.server, self.platform.as_ref(), binding).await?;
-        let State { mut journal, mut carried, given_back, .. } = state;
+        let State { mut journal, mut carried, .. } = state;
         answers.retain(|key, _| journal.open.iter().any(|question| question.key == *key));
         check_answers(&journal, &answers)?;
         carried.append(&mut answers);
@@ -396,11 +396,11 @@ impl Admission<'_> {
             }
             journal.round += 1;
             let ttl = self.server.limits().state_ttl;
-            let state = State::new(journal, carried, now, ttl).given_back(given_back + 1);
+            let state = State::new(journal, carried, now, ttl);
             return self.give_back(incoming.id, &state, target).await;
         }
         journal.answer(&mut carried);
-        let id = target.policy.single_use.then(|| journal.use_id(given_back));
+        let id = target.policy.single_use.then(|| journal.use_id());
         let mut engine = Engine::resume(journal, target.policy.version, now);
         if let Some(id) = id {
             engine = engine.spending(id);

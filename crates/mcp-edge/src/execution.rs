@@ -410,7 +410,7 @@ impl Reply {
             }
             End::Fatal(fatal) => Err(refusal(call, fatal)),
             End::Panicked(text) => Err(panicked(call, &text)),
-            End::Unwritten | End::Retry(_) => Err(Rejection::internal("this is not a task")),
+            End::Unwritten => Err(Rejection::internal("this is not a task")),
         }
     }
 }

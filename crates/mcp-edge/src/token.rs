@@ -76,14 +76,6 @@ pub(crate) struct State {
     /// Answers that came while another instance was needed to read them (MRTR-23).
     #[serde(rename = "a", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) carried: BTreeMap<String, Box<RawValue>>,
-    /// In how many of its rounds nothing ran.
-    #[serde(rename = "g", default, skip_serializing_if = "is_zero")]
-    pub(crate) given_back: u32,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes it")]
-const fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 impl State {
@@ -93,13 +85,7 @@ impl State {
         now: Timestamp,
         ttl: Duration,
     ) -> Self {
-        Self { expires_at: (now + ttl).as_millis(), journal, carried, given_back: 0 }
-    }
-
-    /// Says in how many of its rounds nothing ran.
-    pub(crate) const fn given_back(mut self, times: u32) -> Self {
-        self.given_back = times;
-        self
+        Self { expires_at: (now + ttl).as_millis(), journal, carried }
     }
 
     /// Seals the state for `binding`.

@@ -254,6 +254,66 @@ async fn retry_after_comes_back_later_and_is_not_remembered() {
     assert!((1200..1210).contains(&took.as_secs()), "{took:?}");
 }
 
+/// A step that always wants to be tried again later.
+async fn flaky(cx: &Cx, key: &str, times: &Counter, seconds: u64) -> Result<(), ToolError> {
+    cx.step(key, async || {
+        times.bump();
+        Err::<(), _>(ToolError::retry_after("not yet", Duration::from_secs(seconds)))
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_step_is_tried_again_in_its_own_time_whatever_else_comes_earlier() {
+    let (world, slow, quick) = (World::default(), Counter::default(), Counter::default());
+    let (one, two) = (slow.clone(), quick.clone());
+    let client = world.client(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let (slow, quick) = (one.clone(), two.clone());
+        async move {
+            cx.background("").await;
+            let (one, _, two) = join!(
+                flaky(&cx, "slow", &slow, 600),
+                cx.elicit::<Text>("q", "?"),
+                flaky(&cx, "quick", &quick, 100),
+            );
+            one.and(two)
+        }
+    }));
+    let task = client.start("t", json!({})).await.unwrap();
+    seconds(50).await;
+    client.update_task(&task.id, json!({ "q": answer("x") })).await.unwrap();
+    seconds(510).await;
+    assert_eq!((slow.get(), quick.get()), (1, 6));
+    seconds(60).await;
+    assert_eq!((slow.get(), quick.get()), (2, 7));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_nobody_awaits_any_more_is_not_tried_again() {
+    let world = World::default();
+    let make = || {
+        builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+            cx.background("").await;
+            let times = Counter::default();
+            {
+                let flaky = flaky(&cx, "flaky", &times, 600);
+                let other = cx.step("other", async || {
+                    seconds(1).await;
+                    Ok::<_, ToolError>(())
+                });
+                pin_mut!(flaky, other);
+                futures_util::future::select(flaky, other).await;
+            }
+            cx.read(async || seconds(5).await).await;
+            "done"
+        })
+    };
+    let client = world.client(make());
+    let task = client.start("t", json!({})).await.unwrap();
+    seconds(10).await;
+    assert_eq!(client.task(&task.id).await.unwrap().status, TaskStatus::Completed);
+}
+
 #[tokio::test(start_paused = true)]
 async fn task_35_progress_becomes_the_status() {
     let world = World::default();

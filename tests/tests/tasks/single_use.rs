@@ -50,18 +50,51 @@ async fn a_state_that_was_used_before_the_first_new_step_is_refused() {
 
     let second = client.retry(&first, approve.clone()).await.unwrap();
     assert_eq!(charges.get(), 1);
+    // All states from before the step are one, also that of a round in which nothing ran.
     for older in [&first, &asked_again] {
         let refused = client.retry(older, approve.clone()).await.unwrap();
         let refused = (refused.code(), refused.message.unwrap()["error"]["message"].clone());
-        if older.request_state() == first.request_state() {
-            assert_eq!(refused, (Some(-32602), json!("Invalid requestState")));
-        }
+        assert_eq!(refused, (Some(-32602), json!("Invalid requestState")));
     }
+    assert_eq!(charges.get(), 1);
     let third = client.retry(&second, json!({ "thanks": answer("yes") })).await.unwrap();
     assert_eq!(third.result().unwrap()["content"][0]["text"], "1");
     // Nothing new happens after that, so the last state may be presented again.
     let again = client.retry(&second, json!({ "thanks": answer("yes") })).await.unwrap();
     assert!(again.result().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn b_a_step_that_a_round_did_not_wait_for_runs_again_in_the_next() {
+    let begun = Counter::default();
+    let seen = begun.clone();
+    let server = builder().tool_with(
+        "t",
+        "",
+        move |cx: Cx, _: NoArgs| {
+            let seen = seen.clone();
+            async move {
+                cx.elicit::<Text>("first", "?").await.required()?;
+                let (step, answer) = futures_util::join!(
+                    cx.step("slow", async || {
+                        if seen.bump() == 1 {
+                            std::future::pending::<()>().await;
+                        }
+                        Ok::<_, ToolError>(())
+                    }),
+                    cx.elicit::<Text>("second", "?"),
+                );
+                step?;
+                answer.required().map(|answer| answer.text)
+            }
+        },
+        |tool| tool.single_use(),
+    );
+    let client = Client::in_process(&guarded(World::default().bare(server)));
+    let text = || json!({ "text": "x" });
+    let client = client.answer("first", text()).answer("second", text());
+    assert_eq!(client.call("t", json!({})).await.unwrap().text(), "x");
+    assert_eq!(begun.get(), 2);
 }
 
 #[tokio::test(start_paused = true)]

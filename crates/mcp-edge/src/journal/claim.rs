@@ -14,7 +14,7 @@ use super::{
     engine::{Fatal, Question, Turn},
     entry::{Digest, Entry, Kind},
 };
-use crate::call::Call;
+use crate::{call::Call, platform::Timestamp};
 
 /// How often a sleep goes on when its timer was early.
 const ATTEMPTS: usize = 4;
@@ -125,8 +125,14 @@ enum Activity {
 }
 
 impl Held<'_> {
-    /// Counts as a step in flight from here on. What is for single use is spent before the first.
+    /// Counts as a step in flight from here on. What is for single use is spent before the first, and
+    /// what is to be tried again later waits until then.
     pub(crate) async fn begin_step(&mut self) {
+        let later = self.call.engine().postponed_until(self.key);
+        if let Some(until) = later {
+            self.wait(until).await;
+            self.rest();
+        }
         if self.call.engine().must_be_spent() {
             self.call.spend().await;
         }
@@ -142,11 +148,14 @@ impl Held<'_> {
     pub(crate) async fn sleep(mut self, duration: std::time::Duration) {
         let until = {
             let drawn = self.call.platform().now() + duration;
-            let mut engine = self.call.engine();
-            let until = engine.deadline(self.key, drawn);
-            engine.begin_sleep(self.key, until);
-            until
+            self.call.engine().deadline(self.key, drawn)
         };
+        self.wait(until).await;
+        self.commit(Kind::Sleep, RawValue::NULL.to_owned()).await;
+    }
+
+    async fn wait(&mut self, until: Timestamp) {
+        self.call.engine().begin_sleep(self.key, until);
         self.activity = Activity::Sleep;
         // A timer may be early by its resolution; a clock that stands still must not keep us here.
         for _ in 0..ATTEMPTS {
@@ -156,7 +165,15 @@ impl Held<'_> {
             }
             self.call.platform().sleep(until.since(now)).await;
         }
-        self.commit(Kind::Sleep, RawValue::NULL.to_owned()).await;
+    }
+
+    /// Ends what is going on under the key, which stays held.
+    fn rest(&mut self) {
+        match std::mem::replace(&mut self.activity, Activity::None) {
+            Activity::None => {}
+            Activity::Step => self.call.engine().end_step(),
+            Activity::Sleep => self.call.engine().end_sleep(self.key),
+        }
     }
 
     /// Goes on as a task where that is possible; returns whether it is one. If it becomes one, the run
@@ -192,11 +209,12 @@ impl Held<'_> {
         .await;
     }
 
-    /// The step did not succeed yet: the run of a task ends, and comes back after `delay`.
-    pub(crate) async fn retry<T>(self, delay: std::time::Duration) -> T {
-        let at = self.call.platform().now() + delay;
-        self.call.engine().retry(at);
-        drop(self);
+    /// The step did not succeed yet: it sleeps, and a later run of the task tries it again.
+    pub(crate) async fn retry<T>(mut self, delay: std::time::Duration) -> T {
+        let until = self.call.platform().now() + delay;
+        self.rest();
+        self.call.engine().postpone(self.key, until);
+        self.activity = Activity::Sleep;
         std::future::pending().await
     }
 
@@ -220,13 +238,8 @@ impl Held<'_> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let mut engine = self.call.engine();
-        match self.activity {
-            Activity::None => {}
-            Activity::Step => engine.end_step(),
-            Activity::Sleep => engine.end_sleep(self.key),
-        }
-        engine.release(self.key);
+        self.rest();
+        self.call.engine().release(self.key);
     }
 }
 

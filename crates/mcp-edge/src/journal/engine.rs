@@ -58,8 +58,6 @@ pub(crate) enum Next {
     Suspend,
     /// In a task: what happened is to be written before anything else does (rule M).
     Write,
-    /// In a task: a step wants to be tried again later, and no other is in flight.
-    Retry(Timestamp),
     /// The handler wants to go on as a task, and nothing else goes on.
     Background,
 }
@@ -125,6 +123,8 @@ pub(crate) struct Engine {
     task: Option<Box<TaskRun>>,
     /// What is to be used up before the first new step, if anything.
     spending: Option<Box<Spending>>,
+    /// How often a state of this call was used up.
+    uses: u32,
 }
 
 /// A state for single use.
@@ -163,7 +163,6 @@ struct TaskRun {
     waiting: Vec<Waker>,
     /// What the client reads as the status, if it changed.
     message: Option<String>,
-    retry: Option<Timestamp>,
     /// Answers that came while their questions were being awaited.
     delivered: HashMap<String, Box<RawValue>>,
     /// Questions of this run that nobody waits for any more.
@@ -209,6 +208,7 @@ impl Engine {
             background: None,
             task: None,
             spending: None,
+            uses: 0,
         }
     }
 
@@ -220,6 +220,7 @@ impl Engine {
             started_at: journal.started_at(),
             leftover: journal.entries.into(),
             deadlines: journal.deadlines,
+            uses: journal.uses,
             ..Self::first(version, now)
         }
     }
@@ -302,11 +303,6 @@ impl Engine {
             // What was woken by an entry that was handed out has not been polled yet.
             return Next::Again;
         }
-        if let Some(TaskRun { retry: Some(at), .. }) = self.task.as_deref()
-            && self.steps_in_flight == 0
-        {
-            return Next::Retry(*at);
-        }
         if self.steps_in_flight > 0 {
             return if self.is_in_task() || self.open.is_empty() {
                 Next::Wait
@@ -380,6 +376,7 @@ impl Engine {
         journal.entries = std::mem::take(&mut self.written);
         journal.entries.extend(std::mem::take(&mut self.leftover));
         journal.deadlines = std::mem::take(&mut self.deadlines);
+        journal.uses = self.uses;
         journal
     }
 
@@ -576,6 +573,7 @@ impl Engine {
     pub(crate) fn spent(&mut self) {
         self.end_spending();
         self.spending = None;
+        self.uses += 1;
     }
 
     /// Nobody is using the state up any more.
@@ -648,12 +646,18 @@ impl Engine {
         }
     }
 
-    /// Ends the run once no other step is in flight, to come back at `at`; the earliest counts.
-    pub(crate) fn retry(&mut self, at: Timestamp) {
-        if let Some(task) = &mut self.task {
-            task.retry = Some(task.retry.map_or(at, |known| known.min(at)));
-            self.changed();
-        }
+    /// A step sleeps until it is tried again, whatever else goes on or comes earlier.
+    pub(crate) fn postpone(&mut self, key: &str, until: Timestamp) {
+        self.deadlines.insert(key.to_owned(), until.as_millis());
+        self.begin_sleep(key, until);
+        self.dirty();
+    }
+
+    /// Until when a step of a task is not to be tried again, if it asked for that.
+    pub(crate) fn postponed_until(&self, key: &str) -> Option<Timestamp> {
+        self.task
+            .as_ref()
+            .and_then(|_| self.deadlines.get(key).copied().map(Timestamp::from_millis))
     }
 
     /// Gives a key back that was not resolved.

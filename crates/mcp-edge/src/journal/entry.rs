@@ -97,6 +97,14 @@ pub(crate) struct Journal {
     /// One stored deadline per sleep, in milliseconds (rule C).
     #[serde(rename = "z", default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) deadlines: BTreeMap<String, u64>,
+    /// How often a state of this call was used up.
+    #[serde(rename = "u", default, skip_serializing_if = "is_zero")]
+    pub(crate) uses: u32,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes it")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Journal {
@@ -109,6 +117,7 @@ impl Journal {
             open: Vec::new(),
             entries: Vec::new(),
             deadlines: BTreeMap::new(),
+            uses: 0,
         }
     }
 
@@ -116,10 +125,10 @@ impl Journal {
         Timestamp::from_millis(self.started_at)
     }
 
-    /// What is used up by whoever first takes up this round: all its states are one, whatever they
-    /// were sealed into and however often they were given back.
-    pub(crate) fn use_id(&self, given_back: u32) -> String {
-        format!("{}.{}", encode(&self.run_id), self.round.saturating_sub(given_back))
+    /// What is used up by whoever first takes up this state: all those from before the same new step
+    /// are one, however many rounds they are apart.
+    pub(crate) fn use_id(&self) -> String {
+        format!("{}.{}", encode(&self.run_id), self.uses)
     }
 
     /// Takes in the answers of a round, in the order in which the questions were asked. Only open

@@ -13,7 +13,6 @@ use std::{
 use super::engine::{Fatal, Next};
 use crate::{
     call::{Call, Outcome},
-    platform::Timestamp,
     target::BoxFuture,
 };
 
@@ -38,8 +37,6 @@ pub(crate) enum End {
     Background,
     /// In a task: the run goes on once what happened is written.
     Unwritten,
-    /// In a task: the run is to be taken up again then.
-    Retry(Timestamp),
     Fatal(Fatal),
     Panicked(String),
 }
@@ -74,7 +71,6 @@ impl Run {
                 Next::Again => {}
                 Next::Suspend => return Poll::Ready(End::Suspended),
                 Next::Write => return Poll::Ready(End::Unwritten),
-                Next::Retry(at) => return Poll::Ready(End::Retry(at)),
                 Next::Background => return Poll::Ready(End::Background),
                 Next::Wait => {
                     self.settle = None;

@@ -108,8 +108,8 @@ struct Work<'s> {
 enum Lasts {
     /// The handler runs on.
     On,
-    /// Nothing is left to do before an answer comes, or a sleep is over, or this moment.
-    Until(Option<Timestamp>),
+    /// Nothing is left to do before an answer comes, or a sleep is over.
+    Waiting,
     /// Somebody else is to go on.
     Interrupted,
 }
@@ -196,9 +196,8 @@ impl Work<'_> {
                     if let Err(fatal) = askable {
                         return self.fail(&execution::refusal(&call, fatal)).await;
                     }
-                    Lasts::Until(None)
+                    Lasts::Waiting
                 }
-                Some(End::Retry(at)) => Lasts::Until(Some(at)),
                 Some(End::Background | End::Unwritten) if self.platform.is_draining() => {
                     Lasts::Interrupted
                 }
@@ -330,7 +329,7 @@ impl Work<'_> {
             next.message = message;
         }
         // What was shown stays so while the handler has not come to it again.
-        let waits = matches!(lasts, Lasts::Until(_));
+        let waits = lasts == Lasts::Waiting;
         next.ask(&open, |shown| !waits && !self.withdrawn.contains(&shown.key));
         if grown > 0 || waits {
             next.attempts = 0;
@@ -342,7 +341,7 @@ impl Work<'_> {
                 next.lease = Some(self.lease(now));
                 self.renewed_at = now;
             }
-            Lasts::Until(at) => next.wakes_at = at.into_iter().chain(wakes_at).min(),
+            Lasts::Waiting => next.wakes_at = wakes_at,
             Lasts::Interrupted => next.wakes_at = Some(now),
         }
         let asked = next.shown.len();
