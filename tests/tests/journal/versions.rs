@@ -101,3 +101,19 @@ async fn answers_that_cannot_be_given_back_are_an_error_and_the_state_stays_good
     let last = new.retry(&back, json!({})).await.unwrap();
     assert_eq!(last.result().unwrap()["content"][0]["text"], "x");
 }
+
+#[tokio::test]
+async fn mrtr_20_what_is_given_back_carries_no_unknown_keys() {
+    let (old, new) = (client(&version(1)), client(&version(2)));
+    let first = new.round("tools/call", json!({ "name": "t" })).await.unwrap();
+    let few = old.retry(&first, answer()).await.unwrap();
+    let mut answers = answer();
+    for number in 0..10_000 {
+        answers[format!("x{number}")] = json!(number);
+    }
+    let many = old.retry(&first, answers).await.unwrap();
+    let length = |reply: &mcp_edge_test::Reply| reply.request_state().unwrap().len();
+    assert_eq!(length(&many), length(&few));
+    let last = new.retry(&many, json!({})).await.unwrap();
+    assert_eq!(last.result().unwrap()["content"][0]["text"], "x");
+}
