@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
 const VERSION: &str = "2026-07-28";
+const TASKS: &str = "io.modelcontextprotocol/tasks";
 /// The deepest nesting that servers read, unless they are told otherwise.
 const DEPTH: usize = 64;
 
@@ -45,21 +46,31 @@ pub const HEADERS: [&str; 17] = [
 
 /// The clock of one request: whoever sleeps moves it on, and nobody waits.
 #[derive(Debug)]
-pub struct Clock(Arc<AtomicU64>);
+pub struct Clock {
+    now: Arc<AtomicU64>,
+    /// All that is random.
+    random: u8,
+}
+
+impl Clock {
+    pub fn with_random(random: u8) -> Self {
+        Self { now: Arc::new(AtomicU64::new(1_800_000_000_000)), random }
+    }
+}
 
 impl Default for Clock {
     fn default() -> Self {
-        Self(Arc::new(AtomicU64::new(1_800_000_000_000)))
+        Self::with_random(9)
     }
 }
 
 impl Platform for Clock {
     fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+        Timestamp::from_millis(self.now.load(Ordering::Relaxed))
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        let clock = Arc::clone(&self.0);
+        let clock = Arc::clone(&self.now);
         let until = self.now() + duration;
         Box::pin(async move {
             clock.fetch_max(until.as_millis(), Ordering::Relaxed);
@@ -67,7 +78,7 @@ impl Platform for Clock {
     }
 
     fn fill_random(&self, out: &mut [u8]) {
-        out.fill(9);
+        out.fill(self.random);
     }
 }
 
@@ -81,10 +92,9 @@ pub struct Answer {
 
 /// Sends a request and reads the answer. Nothing waits for anything here, so all of it comes at
 /// once.
-pub fn answer(server: &Server, request: Request<Bytes>) -> Answer {
+pub fn answer(server: &Server, request: Request<Bytes>, clock: Clock) -> Answer {
     let whole = async {
-        let (parts, mut body) =
-            server.respond(request, Arc::new(Clock::default())).await.into_parts();
+        let (parts, mut body) = server.respond(request, Arc::new(clock)).await.into_parts();
         let mut bytes = Vec::new();
         let mut chunks = 0;
         while let Some(chunk) = body.next_chunk().await {
@@ -120,7 +130,11 @@ pub fn head_for(body: &[u8]) -> HeaderMap {
         return headers;
     };
     let params = &message["params"];
-    let named = params["name"].as_str().or_else(|| params["uri"].as_str());
+    let is_of_tasks = message["method"].as_str().is_some_and(|name| name.starts_with("tasks/"));
+    let named = match is_of_tasks {
+        true => params["taskId"].as_str(),
+        false => params["name"].as_str().or_else(|| params["uri"].as_str()),
+    };
     let arguments = &params["arguments"];
     let count = arguments["count"].as_i64().map(|count| count.to_string());
     for (name, text) in [
@@ -162,6 +176,7 @@ pub fn message(method: &str, mut params: Value) -> Vec<u8> {
         "io.modelcontextprotocol/protocolVersion": VERSION,
         "io.modelcontextprotocol/clientCapabilities": {
             "elicitation": { "form": {} }, "sampling": {}, "roots": {},
+            "extensions": { TASKS: {} },
         },
     });
     json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params })
@@ -173,7 +188,7 @@ pub fn message(method: &str, mut params: Value) -> Vec<u8> {
 pub fn checked(server: &Server, request: Request<Bytes>) -> Answer {
     let body = request.body().clone();
     let health = request.uri().path() == "/healthz";
-    let answer = answer(server, request);
+    let answer = answer(server, request, Clock::default());
     check(&body, health, &answer);
     answer
 }
@@ -203,15 +218,16 @@ pub fn check(body: &[u8], health: bool, answer: &Answer) {
     }
     let readable = readable_id(body);
     let id = readable.as_deref();
+    let asked = Asked::of(body);
     match (status.as_u16(), content_type) {
         (202, None) => {
             assert!(sent.is_empty(), "202 with a body");
             assert!(id.is_none(), "a request was taken for a notification");
         }
-        (200, Some(b"text/event-stream")) => check_events(sent, id),
+        (200, Some(b"text/event-stream")) => check_events(sent, id, &asked),
         (status, Some(b"application/json")) => {
             let members = members(sent);
-            let code = check_response(&members);
+            let code = check_response(&members, &asked);
             let told = members.get("id").map(|id| id.get());
             let allowed: &[i64] = match status {
                 200 => &[-32602, -32603],
@@ -245,8 +261,100 @@ fn members(json: &[u8]) -> Members {
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(json)))
 }
 
+/// What was asked for, as far as it can be read.
+#[derive(Default)]
+struct Asked {
+    method: String,
+    params: Value,
+}
+
+impl Asked {
+    fn of(body: &[u8]) -> Self {
+        let mut body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let method = body["method"].as_str().unwrap_or_default().to_owned();
+        let params = body.get_mut("params").map(Value::take).unwrap_or_default();
+        Self { method, params }
+    }
+
+    fn is_of_tasks(&self) -> bool {
+        ["tasks/get", "tasks/update", "tasks/cancel"].contains(&self.method.as_str())
+    }
+
+    /// Whether the client says that it can hold a task.
+    fn declares_tasks(&self) -> bool {
+        let capabilities = &self.params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+        capabilities["extensions"][TASKS].is_object()
+    }
+
+    /// Checks a result by the method that it answers.
+    fn check_result(&self, result: &Value) {
+        let kind = result["resultType"].as_str().expect("a resultType");
+        let kinds: &[&str] = match self.method.as_str() {
+            "tools/call" => &["complete", "input_required", "task"],
+            "prompts/get" | "resources/read" => &["complete", "input_required"],
+            _ => &["complete"],
+        };
+        assert!(kinds.contains(&kind), "{kind} for {}", self.method);
+        if self.is_of_tasks() || kind == "task" {
+            assert!(self.declares_tasks(), "a task for a client that cannot hold one");
+        }
+        match self.method.as_str() {
+            "tasks/get" => {
+                check_task(result, true);
+                assert_eq!(result["taskId"], self.params["taskId"]);
+            }
+            "tasks/update" | "tasks/cancel" => check_names(result, &["resultType", "_meta"]),
+            _ if kind == "task" => check_task(result, false),
+            _ => {}
+        }
+        if self.method == "tasks/update" {
+            assert!(self.params["inputResponses"].is_object(), "answers that are none were taken");
+        }
+    }
+
+    /// Checks news of a task by what was listened to.
+    fn check_news(&self, params: &Value) {
+        check_task(params, true);
+        assert_eq!(self.method, "subscriptions/listen");
+        assert!(self.declares_tasks(), "a task for a client that cannot hold one");
+        let ids = self.params["notifications"]["taskIds"].as_array().expect("task ids");
+        assert!(ids.contains(&params["taskId"]), "news of another task");
+        assert!(!params["_meta"]["io.modelcontextprotocol/subscriptionId"].is_null(), "{params}");
+    }
+}
+
+fn check_names(object: &Value, known: &[&str]) {
+    for name in object.as_object().expect("an object").keys() {
+        assert!(known.contains(&name.as_str()), "{name} in {object}");
+    }
+}
+
+/// Checks the members of a task: those of each, and if it is told in full that of its state.
+fn check_task(task: &Value, in_full: bool) {
+    let id = task["taskId"].as_str().expect("a task id");
+    assert!(!id.is_empty() && id.len() <= 512, "{task}");
+    for date in ["createdAt", "lastUpdatedAt"] {
+        let date = task[date].as_str().expect("a date");
+        assert!(date.len() >= 20 && date.ends_with('Z'), "{task}");
+    }
+    assert!(task["ttlMs"].is_u64() && task["pollIntervalMs"].as_u64() > Some(0), "{task}");
+    let own = match task["status"].as_str() {
+        Some("working" | "cancelled") => None,
+        Some("input_required") => Some("inputRequests"),
+        Some("completed") => Some("result"),
+        Some("failed") => Some("error"),
+        _ => panic!("no status of a task: {task}"),
+    };
+    let own = own.filter(|_| in_full);
+    assert!(own.is_none_or(|name| task[name].is_object()), "{task}");
+    let mut known = vec!["taskId", "createdAt", "lastUpdatedAt", "ttlMs", "pollIntervalMs"];
+    known.extend(["status", "statusMessage", "resultType", "_meta"]);
+    known.extend(own);
+    check_names(task, &known);
+}
+
 /// Checks a JSON-RPC response; its code, if it is an error.
-fn check_response(members: &Members) -> Option<i64> {
+fn check_response(members: &Members, asked: &Asked) -> Option<i64> {
     for name in members.keys() {
         assert!(["jsonrpc", "id", "result", "error"].contains(&name.as_str()), "{name}");
     }
@@ -256,8 +364,7 @@ fn check_response(members: &Members) -> Option<i64> {
     };
     match (value("result"), value("error")) {
         (Some(result), None) => {
-            let kind = result["resultType"].as_str();
-            assert!(matches!(kind, Some("complete" | "input_required")), "{result}");
+            asked.check_result(&result);
             assert!(members.contains_key("id"), "a result without an id");
             None
         }
@@ -265,6 +372,11 @@ fn check_response(members: &Members) -> Option<i64> {
             assert!(error["message"].is_string(), "{error}");
             let code = error["code"].as_i64().expect("a code");
             let data = &error["data"];
+            if asked.is_of_tasks() {
+                // Whatever a client sends, it is not a fault of the server.
+                assert_ne!(code, -32603, "{error}");
+                assert!(code != -32021 || !asked.declares_tasks(), "{error}");
+            }
             match code {
                 -32021 => assert!(data["requiredCapabilities"].is_object(), "{error}"),
                 -32022 => {
@@ -279,7 +391,7 @@ fn check_response(members: &Members) -> Option<i64> {
 }
 
 /// Events of one message each; the last one, and it alone, is the response.
-fn check_events(stream: &[u8], id: Option<&str>) {
+fn check_events(stream: &[u8], id: Option<&str>, asked: &Asked) {
     let text = std::str::from_utf8(stream).expect("UTF-8");
     let events: Vec<&str> =
         text.strip_suffix("\n\n").expect("the end of an event").split("\n\n").collect();
@@ -295,9 +407,13 @@ fn check_events(stream: &[u8], id: Option<&str>) {
         if members.contains_key("method") {
             assert!(!members.contains_key("id"), "a request to the client");
             assert_eq!(members.get("jsonrpc").map(|version| version.get()), Some("\"2.0\""));
+            if members["method"].get() == "\"notifications/tasks\"" {
+                let params = serde_json::from_str(members["params"].get()).expect("JSON");
+                asked.check_news(&params);
+            }
             continue;
         }
-        let code = check_response(&members);
+        let code = check_response(&members, asked);
         assert!(matches!(code, None | Some(-32602 | -32603 | -32021)), "{code:?} as an event");
         assert_eq!(members.get("id").map(|id| id.get()), id, "the id");
         ended = true;

@@ -1,6 +1,7 @@
 //! What the fuzz targets share: a server, and what must hold of every answer.
 
 mod answer;
+mod tasks;
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -13,11 +14,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 pub use answer::{Answer, HEADERS, checked, head_for, header, message, post, token_result};
+pub use tasks::{Instance, TASKS};
 
 /// The limit of the server, small enough to be reached by an input.
 pub const BODY_BYTES: usize = 4 << 10;
 
-/// A server with one of everything; made once. Nothing in it panics, as the contract's server does on
+/// A server with one of everything, made once; an [`Instance`] of it has tasks. Nothing in it panics, as the contract's server does on
 /// purpose: the fuzzer aborts at any panic, also at one that the core catches.
 pub static SERVER: LazyLock<Server> = LazyLock::new(server);
 
@@ -85,6 +87,7 @@ fn server() -> Server {
     limits.body_bytes = BODY_BYTES;
     limits.header_count = 24;
     limits.page_size = 2;
+    limits.task_questions = 8;
     Server::builder("fuzzed", "1.0.0")
         .logging()
         .limits(limits)
@@ -93,6 +96,10 @@ fn server() -> Server {
         .tool("ask", "Asks", ask)
         .tool("emit", "Emits", emit)
         .tool("sample", "Asks the model", sample)
+        .tool("work", "Goes on as a task", tasks::work)
+        .tool("survey", "Asks in a task", tasks::survey)
+        .job("build", "Runs elsewhere", tasks::Builds)
+        .anonymous_tasks(true)
         .tool_with(
             "mirror",
             "Mirrors",

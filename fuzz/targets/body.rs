@@ -3,8 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mcp_edge_fuzz::{SERVER, checked, post};
+use mcp_edge_fuzz::{Instance, TASKS, post};
 
 fuzz_target!(|data: &[u8]| {
-    checked(&SERVER, post(data.to_vec()));
+    let instance = Instance::default();
+    instance.checked(post(TASKS.named(data)));
+    instance.look();
 });

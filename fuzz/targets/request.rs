@@ -9,7 +9,7 @@
 use bytes::Bytes;
 use http::Method;
 use libfuzzer_sys::fuzz_target;
-use mcp_edge_fuzz::{HEADERS, SERVER, checked, head_for, header, post};
+use mcp_edge_fuzz::{HEADERS, Instance, TASKS, head_for, header, post};
 
 const METHODS: [Method; 5] =
     [Method::GET, Method::DELETE, Method::OPTIONS, Method::HEAD, Method::PUT];
@@ -35,7 +35,8 @@ fuzz_target!(|data: &[u8]| {
         let name = HEADERS[usize::from(*name) % HEADERS.len()];
         more.extend(header(name.as_bytes(), value));
     }
-    let mut headers = head_for(rest);
+    let body = TASKS.named(rest);
+    let mut headers = head_for(&body);
     for (bit, name) in KEPT.iter().enumerate() {
         if kept >> bit & 1 == 0 {
             headers.remove(*name);
@@ -51,6 +52,6 @@ fuzz_target!(|data: &[u8]| {
     if let Some(path) = PATHS.get(usize::from(*path)) {
         *request.uri_mut() = path.parse().expect("a path");
     }
-    *request.body_mut() = Bytes::copy_from_slice(rest);
-    checked(&SERVER, request);
+    *request.body_mut() = Bytes::from(body);
+    Instance::default().checked(request);
 });

@@ -12,11 +12,25 @@ mod answer;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request};
-use mcp_edge::Server;
-use mcp_edge_tests::server;
+use mcp_edge::{BoxFuture, MemoryStore, Server, StoreError, TaskDriver, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::answer::{HEADERS, checked, header, message, post, token_result};
+
+/// A server with tasks, to which nobody comes back.
+fn server() -> Result<Server, mcp_edge::BuildError> {
+    struct Nobody;
+    impl TaskDriver for Nobody {
+        fn schedule<'a>(
+            &'a self,
+            _: &'a str,
+            _: Timestamp,
+        ) -> BoxFuture<'a, Result<(), StoreError>> {
+            Box::pin(std::future::ready(Ok(())))
+        }
+    }
+    mcp_edge_tests::server().map(|server| server.with_tasks(MemoryStore::default(), Nobody))
+}
 
 const DEFAULT_SEED: u64 = 0x6d63_702d_6564_6765;
 
@@ -119,7 +133,7 @@ impl Random {
 }
 
 /// What the protocol gives a meaning.
-const WORDS: [&str; 36] = [
+const WORDS: [&str; 42] = [
     "jsonrpc",
     "2.0",
     "id",
@@ -133,6 +147,9 @@ const WORDS: [&str; 36] = [
     "inputResponses",
     "requestState",
     "notifications",
+    "taskId",
+    "taskIds",
+    "extensions",
     "ref",
     "argument",
     "context",
@@ -146,10 +163,13 @@ const WORDS: [&str; 36] = [
     "io.modelcontextprotocol/protocolVersion",
     "io.modelcontextprotocol/clientCapabilities",
     "io.modelcontextprotocol/logLevel",
+    "io.modelcontextprotocol/tasks",
     "progressToken",
     "2026-07-28",
     "2025-11-25",
     "tools/call",
+    "tasks/get",
+    "tasks/update",
     "add",
     "ask",
     "greet",
@@ -190,6 +210,11 @@ fn sound() -> Vec<(&'static str, Value)> {
             }),
         ),
         ("subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })),
+        ("subscriptions/listen", json!({ "notifications": { "taskIds": ["AQ"] } })),
+        ("tools/call", json!({ "name": "survey" })),
+        ("tasks/get", json!({ "taskId": "AQ" })),
+        ("tasks/update", json!({ "taskId": "AQ", "inputResponses": {} })),
+        ("tasks/cancel", json!({ "taskId": "AQ" })),
         ("initialize", json!({ "protocolVersion": "2025-11-25" })),
     ]
 }
@@ -330,6 +355,9 @@ fn any_nesting_has_one_answer() {
     });
 }
 
+/// Makes a request that presents a token.
+type Presents<'a> = &'a dyn Fn(&str) -> Request<Bytes>;
+
 fn result_of(server: &Server, request: Request<Bytes>) -> Option<Value> {
     token_result(&checked(server, request))
 }
@@ -349,13 +377,20 @@ fn any_token_is_the_genuine_one_or_refused() {
     let asked = message("tools/call", json!({ "name": "ask", "arguments": {} }));
     let asked = result_of(&server, post(asked)).unwrap();
     let state = asked["requestState"].as_str().unwrap();
-    assert!(result_of(&server, page(cursor)).is_some());
-    assert!(result_of(&server, round(state)).is_some());
+    let begun = message("tools/call", json!({ "name": "survey", "arguments": {} }));
+    let begun = result_of(&server, post(begun)).unwrap();
+    let id = begun["taskId"].as_str().unwrap();
+    let task = |id: &str| post(message("tasks/get", json!({ "taskId": id })));
+    let kinds: [(&str, Presents<'_>); 3] = [(cursor, &page), (state, &round), (id, &task)];
     // Each belongs to its own kind of request.
-    assert!(result_of(&server, page(state)).is_none());
-    assert!(result_of(&server, round(cursor)).is_none());
+    for (token, _) in &kinds {
+        for (genuine, request) in &kinds {
+            let opened = result_of(&server, request(token)).is_some();
+            assert_eq!(opened, token == genuine, "{token} for {genuine}");
+        }
+    }
     cases(1500, |random| {
-        for genuine in [cursor, state] {
+        for (genuine, request) in &kinds {
             let mut token = genuine.as_bytes().to_vec();
             if random.one_in(4) {
                 token = random.bytes(100);
@@ -363,8 +398,8 @@ fn any_token_is_the_genuine_one_or_refused() {
                 random.change(&mut token);
             }
             let token = String::from_utf8_lossy(&token);
-            let request = if genuine == cursor { page(&token) } else { round(&token) };
-            assert_eq!(result_of(&server, request).is_some(), token == genuine, "{token:?}");
+            let opened = result_of(&server, request(&token)).is_some();
+            assert_eq!(opened, token == *genuine, "{token:?}");
         }
     });
 }
@@ -412,4 +447,39 @@ fn the_properties_see_what_is_wrong() {
     assert!(fails(&|wrong| {
         wrong.headers.insert("content-type", HeaderValue::from_static("text/event-stream"));
     }));
+}
+
+#[test]
+fn the_properties_see_what_is_wrong_with_a_task() {
+    let server = server().unwrap();
+    let begun = message("tools/call", json!({ "name": "survey", "arguments": {} }));
+    let begun = result_of(&server, post(begun)).unwrap();
+    let body = message("tasks/get", json!({ "taskId": begun["taskId"] }));
+    let right = checked(&server, post(body.clone()));
+    let fails = |body: &[u8], change: &dyn Fn(&mut Value)| {
+        let mut wrong: Value = serde_json::from_slice(&right.body).unwrap();
+        change(&mut wrong);
+        let wrong = answer::Answer {
+            status: right.status,
+            headers: right.headers.clone(),
+            body: wrong.to_string().into_bytes(),
+        };
+        std::panic::catch_unwind(|| answer::check(body, false, &wrong)).is_err()
+    };
+    assert!(!fails(&body, &|_| {}));
+    assert!(fails(&body, &|wrong| wrong["result"]["taskId"] = json!("another")));
+    assert!(fails(&body, &|wrong| wrong["result"]["status"] = json!("paused")));
+    assert!(fails(&body, &|wrong| wrong["result"]["status"] = json!("completed")));
+    assert!(fails(&body, &|wrong| wrong["result"]["result"] = json!({})));
+    assert!(fails(&body, &|wrong| wrong["result"]["resultType"] = json!("task")));
+    assert!(fails(&body, &|wrong| wrong["result"]["ttlMs"] = json!(null)));
+    let fault = json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32603, "message": "" } });
+    assert!(fails(&body, &|wrong| *wrong = fault.clone()));
+    // The same answer to other requests.
+    let undeclared = String::from_utf8(body).unwrap().replace("modelcontextprotocol/tasks", "x");
+    assert!(fails(undeclared.as_bytes(), &|_| {}));
+    for method in ["tasks/update", "tasks/cancel"] {
+        let params = json!({ "taskId": begun["taskId"], "inputResponses": {} });
+        assert!(fails(&message(method, params), &|_| {}), "{method}");
+    }
 }

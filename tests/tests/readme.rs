@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "these are tests")]
 
 use std::{
+    collections::BTreeMap,
     env, fs,
     io::ErrorKind,
     net::{SocketAddr, TcpListener, TcpStream},
@@ -128,6 +129,55 @@ fn the_design_names_every_limit_and_every_dependency_of_the_core() {
             design.contains(&format!("`{name}`")),
             "DESIGN.md: why does the core need `{name}`?"
         );
+    }
+}
+
+#[test]
+fn the_design_says_the_defaults_of_all_limits() {
+    let design = Document::read("DESIGN.md").text;
+    let (_, section) = design.split_once("\n## Limits\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let mut said = BTreeMap::new();
+    for row in section.lines().filter(|line| line.starts_with("| `")) {
+        let mut cells = row.trim_matches('|').split('|').map(str::trim);
+        let (names, defaults) = (cells.next().unwrap(), cells.next().unwrap());
+        // Between backticks; what stands in parentheses is no limit.
+        let names = names.split(" (").next().unwrap();
+        let names = names.split('`').skip(1).step_by(2);
+        for (name, default) in names.zip(defaults.split(", ")) {
+            assert_eq!(said.insert(name, value(default)), None, "`{name}` is there twice");
+        }
+    }
+    let mut known = BTreeMap::new();
+    let (limits, options) = (format!("{:?}", Limits::default()), ServeOptions::default());
+    let options = format!("{options:?}");
+    for options in [&limits, &options] {
+        let (_, fields) = options.split_once(" { ").unwrap();
+        let fields = fields.strip_suffix(" }").unwrap().split(", ");
+        known.extend(fields.map(|field| field.split_once(": ").unwrap()));
+    }
+    assert!(known.len() > 30, "{known:?}");
+    for (name, default) in known {
+        let said = said.get(name).unwrap_or_else(|| panic!("no row for `{name}`"));
+        assert_eq!(said, default, "the default of `{name}`");
+    }
+}
+
+/// What the table of limits says, as `Debug` writes it.
+fn value(text: &str) -> String {
+    let (number, unit) = text.split_once(' ').unwrap_or((text, ""));
+    if number == "none" {
+        return "{}".to_owned();
+    }
+    let number: u64 = number.replace(',', "").parse().unwrap_or_else(|_| panic!("{text:?}"));
+    match unit {
+        "" => number.to_string(),
+        "KiB" => (number << 10).to_string(),
+        "MiB" => (number << 20).to_string(),
+        "s" => format!("{:?}", Duration::from_secs(number)),
+        "hour" | "hours" => format!("{:?}", Duration::from_secs(number * 3600)),
+        "days" => format!("{:?}", Duration::from_secs(number * 86_400)),
+        _ => panic!("no unit of the tables: {text:?}"),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, mem, sync::Arc};
 use bytes::Bytes;
 use http::Response;
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use crate::{
     admission::{Admission, mismatch},
@@ -93,8 +93,8 @@ impl Admission<'_> {
             }
         };
         if !tool.headers.is_empty() {
-            let text = arguments.unwrap_or("{}");
-            let values: Value = serde_json::from_str(text).map_err(|error| unreadable(&error))?;
+            let values = param_headers::read(arguments.unwrap_or("{}"));
+            let values = values.map_err(|error| unreadable(&error))?;
             param_headers::check(&tool.headers, &values, self.headers)
                 .map_err(|header| mismatch(header.clone(), HeaderFault::Mismatch))?;
         }

@@ -5,8 +5,14 @@
 //! decides where the request goes and the other what it does. Only the body reaches the tool
 //! (PARAM-19).
 
+use std::fmt;
+
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::Value;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Map, Value};
 
 use crate::{canonical::Decimal, headers::mirrored_value};
 
@@ -31,6 +37,78 @@ pub(crate) fn from_schema(schema: &Value) -> Result<Vec<ParamHeader>, String> {
     let mut found = Vec::new();
     collect(schema, &Place::Root, &mut found)?;
     Ok(found)
+}
+
+/// Reads the arguments of a call. None of them may be there twice: the headers would agree with one,
+/// and a tool that reads them by itself may go by the other.
+///
+/// # Errors
+/// What is no JSON, or which member is repeated.
+pub(crate) fn read(arguments: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(arguments).map(|Once(value)| value)
+}
+
+/// A value in which no member is repeated.
+struct Once(Value);
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OnceVisitor).map(Self)
+    }
+}
+
+struct OnceVisitor;
+
+impl<'de> Visitor<'de> for OnceVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(Once(item)) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            if members.contains_key(&name) {
+                return Err(A::Error::custom(format_args!("duplicate member {name:?}")));
+            }
+            let Once(value) = map.next_value()?;
+            members.insert(name, value);
+        }
+        Ok(Value::Object(members))
+    }
 }
 
 /// Compares the headers of a call with its arguments.
@@ -249,6 +327,22 @@ mod tests {
                 false
             }
         }
+    }
+
+    #[test]
+    fn arguments_are_read_as_serde_json_reads_them_but_for_what_is_repeated() {
+        for text in [
+            "{}",
+            r#"{"a":[null,true,-1,18446744073709551615,1.5,1e300,"x\u00e9",{"b":{}}],"c":{"a":1}}"#,
+            r#"{"a":123456789012345678901234567890,"b":-0,"c":-0.0}"#,
+        ] {
+            assert_eq!(read(text).unwrap(), serde_json::from_str::<Value>(text).unwrap());
+        }
+        for text in [r#"{"a":1,"a":1}"#, r#"{"a":1,"\u0061":1}"#, r#"{"x":[{"a":{"b":1,"b":2}}]}"#]
+        {
+            assert!(read(text).unwrap_err().to_string().contains("duplicate member"), "{text}");
+        }
+        assert!(read("{").is_err());
     }
 
     #[test]

@@ -230,6 +230,143 @@ async fn mrtr_19_garbage_in_place_of_an_answer_is_refused() {
 }
 
 #[tokio::test]
+async fn mrtr_19_garbage_that_a_first_call_brings_along_is_refused_for_every_kind() {
+    use mcp_edge::protocol::SampleParams;
+    let sample = |cx: Cx, _: NoArgs| async move {
+        let said = cx.sample("q", SampleParams::new(10).user("hi")).await;
+        said.as_text().unwrap_or_default().to_owned()
+    };
+    let roots = |cx: Cx, _: NoArgs| async move { cx.roots("q").await.len().to_string() };
+    let form = |cx: Cx, _: NoArgs| async move { cx.elicit::<Text>("q", "?").await.required() };
+    let form = move |cx: Cx, args: NoArgs| async move { form(cx, args).await.map(|it| it.text) };
+    let url = |cx: Cx, _: NoArgs| async move {
+        cx.elicit_url("q", "Open", "https://example.com/x").await;
+    };
+    let content = json!({ "type": "text", "text": "hi" });
+    let said = json!({ "role": "assistant", "model": "m", "content": content });
+    let form_answer = json!({ "action": "accept", "content": { "text": "a" } });
+    let roots_answer = json!({ "roots": [{ "uri": "file:///a" }] });
+    let with = |key: &str, wrong: serde_json::Value| {
+        let mut said = said.clone();
+        said[key] = wrong;
+        said
+    };
+    let any = [json!(null), json!(7), json!("x"), json!([]), json!([{}])];
+    for (server, good, wrong) in [
+        (
+            server(sample),
+            said.clone(),
+            vec![
+                json!({}),
+                form_answer.clone(),
+                roots_answer.clone(),
+                with("role", json!("nobody")),
+                with("model", json!(7)),
+                with("content", json!({ "type": "text" })),
+            ],
+        ),
+        (
+            server(roots),
+            roots_answer.clone(),
+            vec![
+                json!({}),
+                form_answer.clone(),
+                said.clone(),
+                json!({ "roots": {} }),
+                json!({ "roots": [7] }),
+                json!({ "roots": [{ "name": "a" }] }),
+            ],
+        ),
+        (server(form), form_answer.clone(), vec![json!({}), roots_answer.clone(), said.clone()]),
+        (server(url), json!({ "action": "accept" }), vec![json!({}), roots_answer, said.clone()]),
+    ] {
+        let client = client(&server);
+        for wrong in any.iter().cloned().chain(wrong) {
+            let cold = json!({ "name": "t", "inputResponses": { "q": wrong } });
+            let reply = client.round("tools/call", cold).await.unwrap();
+            assert_eq!(reply.code(), Some(-32602), "{wrong} for {good}");
+        }
+        let cold = json!({ "name": "t", "inputResponses": { "q": good } });
+        let reply = client.round("tools/call", cold).await.unwrap();
+        assert_eq!(reply.result().unwrap()["resultType"], "complete", "{good}");
+    }
+}
+
+/// Retries with answers as they are written.
+async fn retry_as_written(
+    client: &Client,
+    reply: &mcp_edge_test::Reply,
+    answers: &str,
+) -> serde_json::Value {
+    let params = json!({
+        "name": "t",
+        "requestState": reply.request_state().unwrap(),
+        "inputResponses": "@",
+    });
+    let mut request = client.request("tools/call", params);
+    let body = String::from_utf8(request.body().to_vec()).unwrap();
+    *request.body_mut() = body.replace("\"@\"", answers).into();
+    let mut response = client.raw(request).await.unwrap();
+    serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn of_an_answer_that_is_repeated_the_last_one_is_judged_and_counts() {
+    let client = client(&server(two_questions));
+    let call = json!({ "name": "t", "arguments": {} });
+    let first = client.round("tools/call", call).await.unwrap();
+    let accept = |text: &str| json!({ "action": "accept", "content": { "text": text } });
+    let (a, b) = (accept("a"), accept("b"));
+    let answer = retry_as_written(&client, &first, &format!(r#"{{"first":{a},"first":7}}"#)).await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    let twice = format!(r#"{{"first":7,"first":{a},"fir\u0073t":{b}}}"#);
+    let answer = retry_as_written(&client, &first, &twice).await;
+    let asked = &answer["result"]["inputRequests"]["second"]["params"]["message"];
+    assert_eq!(asked, "After b?", "{answer}");
+    for two_things in [
+        r#"{"action":"decline","action":"accept","content":{"text":"a"}}"#,
+        r#"{"action":"accept","content":{"text":"a"},"content":{"text":"b"}}"#,
+    ] {
+        let answers = format!(r#"{{"first":{two_things}}}"#);
+        let answer = retry_as_written(&client, &first, &answers).await;
+        assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn mrtr_20_thousands_of_unknown_keys_are_carried_nowhere() {
+    let client = client(&server(two_questions));
+    let call = json!({ "name": "t", "arguments": {} });
+    let first = client.round("tools/call", call).await.unwrap();
+    let accept = |text: &str| json!({ "action": "accept", "content": { "text": text } });
+    let few = client.retry(&first, json!({ "first": accept("a") })).await.unwrap();
+    let mut answers: serde_json::Map<_, _> =
+        (0..10_000).map(|number| (format!("x{number}"), accept("x"))).collect();
+    let nothing = client.retry(&first, json!(answers)).await.unwrap();
+    assert_eq!(keys(&nothing), ["first"]);
+    answers.insert("first".to_owned(), accept("a"));
+    let many = client.retry(&first, json!(answers)).await.unwrap();
+    assert_eq!(keys(&many), ["second"]);
+    let length = |reply: &mcp_edge_test::Reply| reply.request_state().unwrap().len();
+    assert_eq!(length(&many), length(&few));
+    assert!(length(&nothing) <= length(&few));
+}
+
+#[tokio::test]
+async fn an_answer_that_the_journal_cannot_hold_is_an_error_and_the_state_stays_good() {
+    let client = client(&server(two_questions));
+    let call = json!({ "name": "t", "arguments": {} });
+    let first = client.round("tools/call", call).await.unwrap();
+    let accept = |text: &str| json!({ "action": "accept", "content": { "text": text } });
+    let large = json!({ "first": accept(&"x".repeat(40 << 10)) });
+    let refused = client.retry(&first, large).await.unwrap();
+    assert_eq!(refused.code(), Some(-32603));
+    let second = client.retry(&first, json!({ "first": accept("a") })).await.unwrap();
+    let last = client.retry(&second, json!({ "second": accept("b") })).await.unwrap();
+    assert_eq!(last.result().unwrap()["content"][0]["text"], "a, b");
+}
+
+#[tokio::test]
 async fn elic_13_an_answer_that_does_not_fit_the_form_is_asked_for_again() {
     let client = client(&server(two_questions));
     let first = client.round("tools/call", json!({ "name": "t" })).await.unwrap();

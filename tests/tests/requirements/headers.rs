@@ -84,3 +84,30 @@ async fn hdr_19_an_empty_header_stands_for_the_empty_string() {
         assert_eq!(refusal(&client, request).await, expected, "{value:?}");
     }
 }
+
+#[tokio::test]
+async fn an_argument_that_says_two_things_agrees_with_no_header() {
+    let client = contract();
+    for (arguments, name, values) in [
+        (r#"{"region":"eu","region":"us"}"#, "mcp-param-region", ["eu", "us"]),
+        (r#"{"region":"eu","re\u0067ion":"us"}"#, "mcp-param-region", ["eu", "us"]),
+        (r#"{"region":null,"region":"us"}"#, "mcp-param-region", ["null", "us"]),
+        (r#"{"region":"us","region":"us"}"#, "mcp-param-region", ["us", ""]),
+        (r#"{"options":{"dry":true,"dry":false}}"#, "mcp-param-dry-run", ["true", "false"]),
+        (
+            r#"{"options":{"dry":true},"options":{"dry":false}}"#,
+            "mcp-param-dry-run",
+            ["true", "false"],
+        ),
+        (r#"{"options":{"dry":true},"options":{}}"#, "mcp-param-dry-run", ["true", "false"]),
+    ] {
+        for value in [Some(values[0]), Some(values[1]), None] {
+            let params = json!({ "name": "mirror", "arguments": "@" });
+            let mut request = header(client.request("tools/call", params), name, value);
+            let body = String::from_utf8(request.body().to_vec()).unwrap();
+            *request.body_mut() = body.replace("\"@\"", arguments).into();
+            let (_, answer) = send(&client, request).await;
+            assert!(answer["error"]["code"].is_i64(), "{arguments} with {value:?}: {answer}");
+        }
+    }
+}

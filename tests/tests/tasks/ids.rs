@@ -1,11 +1,11 @@
 //! Who may name a task.
 
-use mcp_edge::{Cx, KeyRing, NoArgs, Server};
+use mcp_edge::{Cx, Job, JobStatus, KeyRing, Limits, NoArgs, RequestError, Server, ToolError};
 use mcp_edge_test::{Client, with_store};
 use mcp_edge_tests::Tokens;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::{World, builder};
+use super::{Nobody, Text, World, builder};
 
 fn server(world: &World, key: u8) -> Server {
     let work = async |cx: Cx, _: NoArgs| {
@@ -92,4 +92,143 @@ async fn task_12_ids_are_sealed_short_and_need_no_encoding() {
         ids.insert(id);
     }
     assert_eq!(ids.len(), 50);
+}
+
+/// Jobs that must not be looked at by handles which were never given out.
+struct Seventh;
+
+impl Job for Seventh {
+    type Args = NoArgs;
+    type Out = String;
+
+    async fn start(&self, _: Cx, _: NoArgs) -> Result<String, ToolError> {
+        Ok("7".to_owned())
+    }
+
+    async fn poll(&self, handle: &str) -> Result<JobStatus<String>, RequestError> {
+        assert_eq!(handle, "7");
+        Ok(JobStatus::Working(None))
+    }
+
+    async fn cancel(&self, handle: &str) -> Result<(), RequestError> {
+        assert_eq!(handle, "7");
+        Ok(())
+    }
+}
+
+/// Everything that a client is given to carry.
+const KINDS: [&str; 4] = ["task", "job", "state", "cursor"];
+
+fn with_everything(world: &World, key: u8, name: &str) -> Server {
+    let mut limits = Limits::default();
+    limits.page_size = 1;
+    let server = Server::builder("tasks", "1.0.0")
+        .tool("task", "", async |cx: Cx, _: NoArgs| cx.background("").await.to_string())
+        .tool("state", "", async |cx: Cx, _: NoArgs| {
+            cx.elicit::<Text>("q", "Who?").await.required().map(|answer| answer.text)
+        })
+        .job("job", "", Seventh)
+        .limits(limits)
+        .authenticator(Tokens)
+        .public_url(format!("https://{name}.example.com/mcp"))
+        .sealer(KeyRing::new(1, &[key; 32]))
+        .build()
+        .unwrap();
+    server.with_tasks(world.store.clone(), Nobody)
+}
+
+async fn give(client: &Client, kind: &str) -> String {
+    let (method, params, member) = match kind {
+        "cursor" => ("tools/list", json!({}), "nextCursor"),
+        "state" => ("tools/call", json!({ "name": kind }), "requestState"),
+        _ => ("tools/call", json!({ "name": kind }), "taskId"),
+    };
+    let reply = client.round(method, params).await.unwrap();
+    reply.result().unwrap()[member].as_str().unwrap().to_owned()
+}
+
+/// Presents a token wherever one of its kind belongs; the errors, of which sound ones have none.
+async fn present(client: &Client, kind: &str, token: &str) -> Vec<Value> {
+    let requests = match kind {
+        "cursor" => vec![("tools/list", json!({ "cursor": token }))],
+        "state" => vec![("tools/call", json!({ "name": kind, "requestState": token }))],
+        _ => ["tasks/get", "tasks/update", "tasks/cancel"]
+            .map(|method| (method, json!({ "taskId": token, "inputResponses": {} })))
+            .into(),
+    };
+    let mut errors = Vec::new();
+    for (method, params) in requests {
+        let request = client.request(method, params);
+        let mut response = client.raw(request).await.unwrap();
+        assert_eq!(response.status, 200);
+        let body: Value = serde_json::from_slice(&response.bytes().await.unwrap()).unwrap();
+        errors.push(body["error"].clone());
+    }
+    errors
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_25_what_is_sealed_is_good_for_its_own_purpose_owner_deployment_and_key_alone() {
+    let world = World::default();
+    let here = with_everything(&world, 7, "here");
+    let ada = client(&here, "ada");
+    let mut tokens = Vec::new();
+    for kind in KINDS {
+        tokens.push((kind, give(&ada, kind).await));
+    }
+    for (kind, token) in &tokens {
+        let errors = present(&ada, kind, token).await;
+        assert!(errors.iter().all(Value::is_null), "{kind}: {errors:?}");
+    }
+
+    let others = [
+        ("purpose", ada.clone()),
+        ("owner", client(&here, "eve")),
+        ("deployment", client(&with_everything(&world, 7, "there"), "ada")),
+        ("key", client(&with_everything(&world, 8, "here"), "ada")),
+    ];
+    let reads = world.store.reads();
+    for (what, other) in &others {
+        for (kind, token) in &tokens {
+            for presented_as in KINDS {
+                // A job and a task are both named by ids.
+                let is_id = |kind: &str| kind == "task" || kind == "job";
+                let is_same = *kind == presented_as || is_id(kind) && is_id(presented_as);
+                if *what == "purpose" && is_same {
+                    continue;
+                }
+                let message = match presented_as {
+                    "cursor" => "Invalid cursor",
+                    "state" => "Invalid requestState",
+                    _ => "Unknown task",
+                };
+                let one = json!({ "code": -32602, "message": message });
+                let errors = present(other, presented_as, token).await;
+                assert!(
+                    errors.iter().all(|error| *error == one),
+                    "the {kind} of another {what} as a {presented_as}: {errors:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(world.store.reads(), reads, "none of them costs a read");
+}
+
+#[tokio::test(start_paused = true)]
+async fn task_25_any_single_bit_flipped_is_refused_without_a_read() {
+    use base64::Engine as _;
+    let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    let world = World::default();
+    let ada = client(&with_everything(&world, 7, "here"), "ada");
+    for kind in ["task", "job"] {
+        let sealed = engine.decode(give(&ada, kind).await).unwrap();
+        let reads = world.store.reads();
+        for bit in 0..sealed.len() * 8 {
+            let mut flipped = sealed.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let reply = ada.round("tasks/get", json!({ "taskId": engine.encode(flipped) })).await;
+            assert_eq!(reply.unwrap().code(), Some(-32602), "{kind}: bit {bit}");
+        }
+        assert_eq!(world.store.reads(), reads, "{kind}");
+    }
 }

@@ -7,6 +7,7 @@
 
 mod bounds;
 mod clients;
+mod hostile;
 mod ids;
 mod jobs;
 mod news;
