@@ -416,9 +416,10 @@ impl ServerBuilder {
         self
     }
 
-    /// The name of the deployment, in place of the public URL: what one deployment seals, another
-    /// does not open (MRTR-17). Without either, adapters take it from the environment variable
-    /// `MCP_EDGE_AUDIENCE`, and else it is the server's name.
+    /// The name of the deployment, for a server without a [public URL](Self::public_url), which is its
+    /// name otherwise: what one deployment seals, another does not open (MRTR-17). Without either,
+    /// adapters take it from the environment variable `MCP_EDGE_AUDIENCE`, and else it is the server's
+    /// name.
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audience = Some(audience.into());
