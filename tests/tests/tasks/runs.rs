@@ -1,6 +1,12 @@
 //! How a task goes on. Letters and numbers name the rules of the journal.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::Poll,
+    time::Duration,
+};
 
 use futures_util::{future::Either, join, pin_mut};
 use mcp_edge::{Cx, NoArgs, ToolError};
@@ -569,9 +575,79 @@ async fn f_a_race_between_steps_replays_as_it_ran() {
     assert_eq!(client(&here).follow(&task).await.unwrap().text(), "quick");
 }
 
+/// Resolves as the first of two does, and looks at them in turns.
+async fn fair<T>(one: impl Future<Output = T>, two: impl Future<Output = T>) -> T {
+    pin_mut!(one, two);
+    let mut polls = 0;
+    poll_fn(|cx| {
+        polls += 1;
+        let (first, second): (Pin<&mut dyn Future<Output = T>>, Pin<&mut dyn Future<Output = T>>) =
+            match polls % 2 {
+                0 => (two.as_mut(), one.as_mut()),
+                _ => (one.as_mut(), two.as_mut()),
+            };
+        match first.poll(cx) {
+            Poll::Pending => second.poll(cx),
+            ready @ Poll::Ready(_) => ready,
+        }
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn f_of_two_steps_that_end_at_once_the_first_in_the_journal_wins_in_every_run() {
+    let (world, winners) = (World::default(), Arc::new(Mutex::new(Vec::new())));
+    let seen = Arc::clone(&winners);
+    let client = world.client(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = Arc::clone(&seen);
+        async move {
+            cx.background("").await;
+            let step =
+                async |key: &str| cx.step(key, async || Ok::<_, ToolError>(key.to_owned())).await;
+            let winner = fair(step("a"), step("b")).await?;
+            seen.lock().unwrap().push(winner);
+            cx.sleep("rest", Duration::from_secs(60)).await;
+            Ok::<_, ToolError>("done")
+        }
+    }));
+    client.call("t", json!({})).await.unwrap();
+    assert_eq!(*winners.lock().unwrap(), ["a", "a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_a_step_that_ended_unseen_gives_its_result_to_the_next_one_of_its_key() {
+    let (world, times) = (World::default(), Counter::default());
+    let seen = times.clone();
+    let client = world.client(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            cx.background("").await;
+            let step =
+                async |key: &str| cx.step(key, async || Ok::<_, ToolError>(seen.bump())).await;
+            fair(step("a"), step("b")).await?;
+            step("b").await.map(|times| times.to_string())
+        }
+    }));
+    assert_eq!(client.call("t", json!({})).await.unwrap().text(), "2");
+    assert_eq!(times.get(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn f_an_entry_that_nobody_polls_for_holds_no_other_back() {
+    let world = World::default();
+    let client = world.client(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        let a = cx.step("a", async || Ok::<_, ToolError>(1));
+        pin_mut!(a);
+        assert!(futures_util::poll!(a.as_mut()).is_pending(), "it is not durable yet");
+        cx.step("b", async || Ok::<_, ToolError>("b".to_owned())).await
+    }));
+    assert_eq!(client.call("t", json!({})).await.unwrap().text(), "b");
+}
+
 #[tokio::test(start_paused = true)]
 async fn idempotency_keys_are_the_same_in_every_run() {
-    let (world, keys) = (World::default(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let (world, keys) = (World::default(), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&keys);
     let client = world.client(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
         let seen = Arc::clone(&seen);
