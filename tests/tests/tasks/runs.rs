@@ -633,6 +633,27 @@ async fn l_a_step_that_ended_unseen_gives_its_result_to_the_next_one_of_its_key(
 }
 
 #[tokio::test(start_paused = true)]
+async fn j_the_loser_of_a_race_does_not_mute_the_rest_of_the_task() {
+    let world = World::default();
+    let client = world.client(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        let step = async |key: &str| cx.step(key, async || Ok::<_, ToolError>(())).await;
+        fair(step("a"), step("b")).await?;
+        cx.sleep("rest", Duration::from_secs(60)).await;
+        cx.step("c", async || Ok::<_, ToolError>(())).await?;
+        cx.progress(1.0, 2.0, "half-way");
+        cx.sleep("more", Duration::from_secs(60)).await;
+        Ok::<_, ToolError>("done")
+    }));
+    let task = client.start("t", json!({})).await.unwrap();
+    seconds(62).await;
+    let task = client.task(&task.id).await.unwrap();
+    assert_eq!(task.status_message.as_deref(), Some("half-way"));
+    seconds(62).await;
+    assert_eq!(client.task(&task.id).await.unwrap().status, TaskStatus::Completed);
+}
+
+#[tokio::test(start_paused = true)]
 async fn f_an_entry_that_nobody_polls_for_holds_no_other_back() {
     let world = World::default();
     let client = world.client(builder().tool("t", "", async |cx: Cx, _: NoArgs| {

@@ -106,6 +106,8 @@ pub(crate) struct Engine {
     stalls: u64,
     /// Whether the poll under way handed out an entry.
     consumed: bool,
+    /// Whether something new began in this run, although entries may be left that nobody asks for.
+    is_live: bool,
     fatal: Option<Box<Fatal>>,
     /// Whether the handler is being polled: changes are then looked at when the poll returns.
     polling: bool,
@@ -192,6 +194,7 @@ impl Engine {
             waiters: Vec::new(),
             stalls: 0,
             consumed: false,
+            is_live: false,
             fatal: None,
             polling: false,
             waker: None,
@@ -253,9 +256,9 @@ impl Engine {
         self.started_at
     }
 
-    /// Progress and logs are muted until the journal is used up (rule J).
+    /// Progress and logs are muted until the journal is used up (rule J), or left behind.
     pub(crate) fn is_replaying(&self) -> bool {
-        !self.leftover.is_empty()
+        !self.leftover.is_empty() && !self.is_live
     }
 
     pub(crate) const fn run_id(&self) -> Option<[u8; 16]> {
@@ -508,7 +511,7 @@ impl Engine {
     ) -> Turn {
         let stalled = self.stalls > since;
         let position = match self.leftover.front() {
-            None => return Turn::Fresh,
+            None => return self.begin(),
             Some(head) if *head.key == *key => Some(0),
             Some(_) if stalled => self.leftover.iter().position(|entry| *entry.key == *key),
             Some(_) => {
@@ -517,7 +520,7 @@ impl Engine {
             }
         };
         let Some(entry) = position.and_then(|position| self.leftover.remove(position)) else {
-            return Turn::Fresh; // nothing else moved, so new work may start
+            return self.begin(); // nothing else moved, so new work may start
         };
         self.consumed = true;
         self.wake_waiters();
@@ -536,6 +539,11 @@ impl Engine {
         let turn = Turn::Replayed(entry.kind, entry.value.clone());
         self.written.push(entry);
         turn
+    }
+
+    const fn begin(&mut self) -> Turn {
+        self.is_live = true;
+        Turn::Fresh
     }
 
     pub(crate) const fn stalls(&self) -> u64 {
