@@ -667,6 +667,54 @@ async fn f_an_entry_that_nobody_polls_for_holds_no_other_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_fails_for_a_moment_repeats_no_step() {
+    let (world, times) = (World::default(), Counter::default());
+    let seen = times.clone();
+    let server = world.idle(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            cx.background("").await;
+            cx.step("long", async || {
+                let times = seen.bump();
+                seconds(5).await;
+                Ok::<_, ToolError>(times.to_string())
+            })
+            .await
+        }
+    }));
+    let task = client(&server).start("t", json!({})).await.unwrap();
+    let fail = |failures| world.store.failures.store(failures, std::sync::atomic::Ordering::SeqCst);
+    let failing = async {
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        fail(1); // while the step is in flight
+        tokio::time::sleep(Duration::from_millis(3100)).await;
+        fail(3); // as it ends
+    };
+    join!(world.advance(&server), failing);
+    assert_eq!(client(&server).follow(&task).await.unwrap().text(), "1");
+    assert_eq!(times.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_stays_away_ends_the_run_with_its_lease() {
+    let world = World::default();
+    let server = world.idle(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        cx.once("long", async || seconds(60).await).await;
+    }));
+    client(&server).start("t", json!({})).await.unwrap();
+    let key = world.store.keys.lock().unwrap().last().unwrap().clone();
+    let began = tokio::time::Instant::now();
+    let failing = async {
+        seconds(1).await;
+        world.store.failures.store(usize::MAX, std::sync::atomic::Ordering::SeqCst);
+    };
+    let (advanced, ()) = join!(server.advance(&key, Arc::new(TestPlatform::new())), failing);
+    advanced.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(11), "{:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
 async fn idempotency_keys_are_the_same_in_every_run() {
     let (world, keys) = (World::default(), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&keys);

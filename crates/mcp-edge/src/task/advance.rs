@@ -303,9 +303,15 @@ impl Work<'_> {
     /// there was nothing to do.
     async fn look(&mut self, call: &Call) -> Result<Option<Written>, StoreError> {
         let now = self.platform.now();
-        let Some(record) = self.tasks.store.get(&self.key, now).await? else {
-            return Ok(Some(Written::Lost));
+        let record = match self.tasks.store.get(&self.key, now).await {
+            // The handler runs on, and the next look may succeed.
+            Err(error) if self.may_try_again() => {
+                tracing::warn!("a task cannot be looked at: {error}");
+                return Ok(None);
+            }
+            record => record?,
         };
+        let Some(record) = record else { return Ok(Some(Written::Lost)) };
         if record.version != self.version {
             return Ok(Some(self.learn(&record, call)));
         }
@@ -363,9 +369,7 @@ impl Work<'_> {
             return Ok(Written::Yes);
         }
         call.engine().unwritten(told);
-        let Some(record) = self.tasks.store.get(&self.key, now).await? else {
-            return Ok(Written::Lost);
-        };
+        let Some(record) = self.read().await? else { return Ok(Written::Lost) };
         Ok(self.learn(&record, call))
     }
 
@@ -405,8 +409,12 @@ impl Work<'_> {
         }
         let record = next.record(&self.key, &self.owner, self.version);
         let record = record.map_err(|error| StoreError::new(error.to_string()))?;
-        if !self.tasks.store.update(&record, now).await? {
-            return Ok(false);
+        loop {
+            match self.tasks.store.update(&record, self.platform.now()).await {
+                Ok(true) => break,
+                Ok(false) => return Ok(false),
+                Err(error) => self.rest(error).await?,
+            }
         }
         self.version += 1;
         self.task = next;
@@ -414,6 +422,33 @@ impl Work<'_> {
             publish(self.server, &self.task, &self.key).await;
         }
         Ok(true)
+    }
+
+    async fn read(&self) -> Result<Option<TaskRecord>, StoreError> {
+        loop {
+            match self.tasks.store.get(&self.key, self.platform.now()).await {
+                Err(error) => self.rest(error).await?,
+                record => return record,
+            }
+        }
+    }
+
+    /// Before the store is tried again: to give up is to drop the step in flight, which then runs
+    /// again, and to forget what the last one returned.
+    async fn rest(&self, error: StoreError) -> Result<(), StoreError> {
+        if !self.may_try_again() {
+            return Err(error);
+        }
+        tracing::warn!("the record of a task is tried again: {error}");
+        self.platform.sleep(LOOK_FOR_ANSWERS).await;
+        Ok(())
+    }
+
+    /// Whether the lease lasts until the next try.
+    fn may_try_again(&self) -> bool {
+        let next = self.platform.now() + LOOK_FOR_ANSWERS;
+        let lease = self.task.lease.as_ref().filter(|lease| lease.holder == self.holder);
+        lease.is_some_and(|lease| lease.until > next) && !self.is_out_of_time()
     }
 
     // How it ends.
@@ -480,9 +515,7 @@ impl Work<'_> {
                 tracing::info!(tool = self.task.tool, ?status, "a task ended");
                 return Ok(None);
             }
-            let Some(record) = self.tasks.store.get(&self.key, now).await? else {
-                return Ok(None);
-            };
+            let Some(record) = self.read().await? else { return Ok(None) };
             if !self.adopt(&record) {
                 return Ok(None);
             }
