@@ -546,6 +546,34 @@ async fn an_invocation_that_is_cut_off_leaves_the_task_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_invocation_that_is_cut_off_begins_no_step_that_it_cannot_end() {
+    let (world, begun) = (World::default(), Counter::default());
+    let seen = begun.clone();
+    let server = world.idle(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            cx.background("").await;
+            for number in 0..30 {
+                cx.step(format!("{number}"), async || {
+                    seen.bump();
+                    tokio::time::advance(Duration::from_secs(1)).await; // busy
+                    Ok::<_, ToolError>(())
+                })
+                .await?;
+            }
+            Ok::<_, ToolError>("done")
+        }
+    }));
+    let client = client(&server);
+    let task = client.start("t", json!({})).await.unwrap();
+    while !client.task(&task.id).await.unwrap().status.is_terminal() {
+        let platform = TestPlatform::new().with_deadline(Duration::from_secs(10));
+        world.advance_on(&server, platform).await;
+    }
+    assert_eq!(begun.get(), 30);
+}
+
+#[tokio::test(start_paused = true)]
 async fn f_a_race_between_steps_replays_as_it_ran() {
     let world = World::default();
     let make = || {

@@ -198,7 +198,9 @@ impl Work<'_> {
                     }
                     Lasts::Waiting
                 }
-                Some(End::Background | End::Unwritten) if self.platform.is_draining() => {
+                Some(End::Background | End::Unwritten)
+                    if self.platform.is_draining() || self.is_out_of_time() =>
+                {
                     Lasts::Interrupted
                 }
                 Some(End::Background | End::Unwritten) => Lasts::On,
