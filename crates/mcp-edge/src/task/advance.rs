@@ -494,6 +494,7 @@ impl Work<'_> {
     ) -> Result<Option<Timestamp>, StoreError> {
         let limit = self.server.limits().task_bytes;
         let (mut status, mut outcome, mut message) = (status, outcome, message);
+        let mut is_short = status == Status::Cancelled;
         for _ in 0..ATTEMPTS {
             let now = self.platform.now();
             let mut next = self.task.clone();
@@ -502,9 +503,10 @@ impl Work<'_> {
             let length = outcome.as_ref().map_or(0, |outcome| outcome.get().len());
             let record = next.record(&self.key, &self.owner, self.version);
             let bytes = record.map_or(usize::MAX, |record| record.body.len());
-            if bytes > limit && status == Status::Completed {
+            if bytes > limit && !is_short {
+                is_short = true;
                 let error = Rejection::internal(format_args!(
-                    "the result of a task of `{}` takes {length} bytes; its record would take \
+                    "the outcome of a task of `{}` takes {length} bytes; its record would take \
                      {bytes}, more than the {limit} of Limits::task_bytes",
                     self.task.tool
                 ));
