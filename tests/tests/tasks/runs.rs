@@ -574,6 +574,32 @@ async fn an_invocation_that_is_cut_off_begins_no_step_that_it_cannot_end() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_invocation_without_time_is_no_attempt() {
+    let (world, begun) = (World::default(), Counter::default());
+    let seen = begun.clone();
+    let server = world.idle(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            cx.background("").await;
+            cx.step("a", async || {
+                seen.bump();
+                seconds(1).await;
+                Ok::<_, ToolError>("done".to_owned())
+            })
+            .await
+        }
+    }));
+    let task = client(&server).start("t", json!({})).await.unwrap();
+    for _ in 0..10 {
+        let platform = TestPlatform::new().with_deadline(Duration::ZERO);
+        world.advance_on(&server, platform).await;
+    }
+    assert_eq!(begun.get(), 0);
+    world.advance(&server).await;
+    assert_eq!(client(&server).follow(&task).await.unwrap().text(), "done");
+}
+
+#[tokio::test(start_paused = true)]
 async fn f_a_race_between_steps_replays_as_it_ran() {
     let world = World::default();
     let make = || {

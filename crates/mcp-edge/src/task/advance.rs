@@ -160,6 +160,9 @@ impl Work<'_> {
             ));
             return self.fail(&rejection).await;
         }
+        if self.is_out_of_time() {
+            return Ok(Some(self.platform.now())); // the next invocation has time for it
+        }
         if !self.take().await? {
             // Whoever was quicker looks after it, or nobody does and it is still due.
             return Ok(Some(self.platform.now() + LOOK_FOR_ANSWERS));
