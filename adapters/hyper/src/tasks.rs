@@ -178,7 +178,7 @@ impl Running {
             while let Poll::Ready(Some(ended)) = self.jobs.poll_join_next_with_id(cx) {
                 self.ended(ended);
             }
-            if !self.start_sweep(cx) && !self.start_due(cx) {
+            if !self.start_due(cx) && !self.start_sweep(cx) {
                 return; // what was started wakes this when it ends, once it was polled for
             }
         }
@@ -204,9 +204,10 @@ impl Running {
         }
     }
 
-    /// Starts a sweep if it is time; whether it did.
+    /// Starts a sweep if it is time; whether it did. What cannot be advanced here is left to others.
     fn start_sweep(&mut self, cx: &mut Context<'_>) -> bool {
-        if self.is_sweeping || self.next_sweep.as_mut().poll(cx).is_pending() {
+        let is_full = self.busy.len() >= self.options.max_running;
+        if is_full || self.is_sweeping || self.next_sweep.as_mut().poll(cx).is_pending() {
             return false;
         }
         self.next_sweep = Box::pin(sleep(self.options.sweep));

@@ -12,8 +12,8 @@ use std::{
 };
 
 use mcp_edge::{
-    BoxFuture, Cx, KeyRing, Limits, MemoryStore, NoArgs, Server, StoreError, TaskDriver, Timestamp,
-    ToolError,
+    BoxFuture, Cx, KeyRing, Limits, MemoryStore, NoArgs, Server, StoreError, TaskDriver,
+    TaskStore as _, Timestamp, ToolError,
 };
 use mcp_edge_hyper::{ServeOptions, Serving, TaskRunner, with_tasks};
 use mcp_edge_test::{Client, TaskStatus};
@@ -135,6 +135,38 @@ async fn more_than_may_run_at_a_time_wait_their_turn() {
         assert_eq!(called.unwrap().text(), "done");
     }
     assert_eq!(steps.most.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn who_has_its_hands_full_leaves_the_rest_to_others() {
+    let (store, steps) = (MemoryStore::default(), Steps::default());
+    let begun = Arc::clone(&steps.running);
+    let hang = Server::builder("tasks", "1.0.0")
+        .tool("hang", "Hangs", move |cx: Cx, _: NoArgs| {
+            let begun = Arc::clone(&begun);
+            async move {
+                cx.background("").await;
+                begun.fetch_add(1, Ordering::SeqCst);
+                cx.once("hangs", async || pending::<()>().await).await;
+            }
+        })
+        .anonymous_tasks(true)
+        .sealer(KeyRing::new(1, &[7; 32]));
+    let (runner, scheduler) = TaskRunner::new();
+    let runner = runner.max_running(1).sweep_interval(Duration::from_millis(10));
+    let hanging = hang.build().unwrap().with_tasks(store.clone(), scheduler);
+    let full = serve(Serving::new(hanging, runner)).await;
+    full.start("hang", json!({})).await.unwrap();
+    while steps.running.load(Ordering::SeqCst) == 0 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    let forgetful = serve(server(&steps).with_tasks(store.clone(), Nobody)).await;
+    forgetful.start("work", json!({})).await.unwrap();
+    sleep(Duration::from_millis(100)).await;
+    let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let now = Timestamp::default() + now;
+    let due = store.due_index().unwrap().claim_due(now, now, 9).await.unwrap();
+    assert_eq!(due.len(), 1, "nobody has claimed it");
 }
 
 #[tokio::test]

@@ -323,9 +323,10 @@ impl Cx {
         }
     }
 
-    /// Whether the client can hold a task that names a job elsewhere.
+    /// Whether the client can hold a task that names a job elsewhere. Within a task there is no place
+    /// for another one.
     pub(crate) fn can_hold_job(&self) -> bool {
-        self.call.client_can_hold_task()
+        !self.call.engine().is_in_task() && self.call.client_can_hold_task()
     }
 
     /// Waits until it is time to look at a job again.

@@ -43,12 +43,17 @@ async fn a_journal_or_a_result_that_is_too_large_fails_the_task_and_names_the_ke
                 cx.background("").await;
                 "x".repeat(4096)
             })
+            .tool("error", "", async |cx: Cx, _: NoArgs| {
+                cx.background("").await;
+                let error = mcp_edge::RequestError::invalid_params("large ".repeat(1024));
+                Err::<(), _>(ToolError::protocol(error))
+            })
             .tool("fits", "", async |cx: Cx, _: NoArgs| {
                 cx.background("").await;
                 "x".repeat(2048)
             }),
     );
-    for tool in ["journal", "result"] {
+    for tool in ["journal", "result", "error"] {
         let refused = client.call(tool, json!({})).await.unwrap_err();
         assert_eq!(refused.code(), Some(-32603), "{tool}");
         assert!(!refused.to_string().contains("large"), "{refused}");

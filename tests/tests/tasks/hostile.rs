@@ -431,7 +431,9 @@ async fn every_call_once(how: How) {
         assert!(steps.iter().all(|times| (1..=2).contains(times)), "{how:?} at {at}: {steps:?}");
         again += usize::from(steps != [1, 1]);
     }
-    assert!(again > 0, "{how:?}: no fault came between a step and its record");
+    // A store that fails is asked again, so nothing runs twice for it; one that does not answer is left.
+    let is_left = matches!(how, How::Hangs | How::IsLate);
+    assert_eq!(again > 0, is_left, "{how:?}: a step ran twice for {again} of the faults");
 }
 
 #[tokio::test(start_paused = true)]

@@ -147,3 +147,39 @@ async fn a_handle_that_is_too_long_is_an_error_of_ours() {
     assert_eq!(client.follow(&task).await.unwrap().text(), "256");
     assert_eq!(client.call("not", json!({})).await.unwrap_err().code(), Some(-32603));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_started_by_a_task_is_followed_by_it() {
+    struct InTask(Elsewhere);
+    impl Job for InTask {
+        type Args = NoArgs;
+        type Out = Result<String, ToolError>;
+
+        async fn start(&self, cx: Cx, args: NoArgs) -> Result<String, ToolError> {
+            cx.background("starting").await;
+            self.0.start(cx, args).await
+        }
+
+        async fn poll(
+            &self,
+            handle: &str,
+        ) -> Result<JobStatus<Result<String, ToolError>>, RequestError> {
+            self.0.poll(handle).await
+        }
+
+        async fn cancel(&self, handle: &str) -> Result<(), RequestError> {
+            self.0.cancel(handle).await
+        }
+    }
+    let jobs = Elsewhere::default();
+    let server = Server::builder("jobs", "1.0.0")
+        .job("build", "Builds", InTask(jobs.clone()))
+        .sealer(KeyRing::new(1, &[7; 32]))
+        .anonymous_tasks(true);
+    let server = mcp_edge_test::with_tasks(server.build().unwrap());
+    let client = Client::in_process(&server).with_tasks();
+    let task = client.start("build", json!({})).await.unwrap();
+    super::seconds(5).await;
+    jobs.set(0, JobStatus::Done(Ok("built".to_owned())));
+    assert_eq!(client.follow(&task).await.unwrap().text(), "built");
+}

@@ -104,6 +104,8 @@ struct Spy {
     written: Arc<Mutex<Vec<Value>>>,
     /// Of the tasks that were created, in order.
     keys: Arc<Mutex<Vec<String>>>,
+    /// How many of the next reads and updates fail.
+    failures: Arc<AtomicUsize>,
 }
 
 impl Spy {
@@ -114,6 +116,14 @@ impl Spy {
     /// The bodies of all records that were written, in order.
     fn written(&self) -> Vec<Value> {
         self.written.lock().unwrap().clone()
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        let left = |failures: usize| failures.checked_sub(1);
+        match self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left) {
+            Ok(_) => Err(StoreError::new("it is out of order")),
+            Err(_) => Ok(()),
+        }
     }
 
     fn note(&self, record: &TaskRecord) {
@@ -128,7 +138,10 @@ impl TaskStore for Spy {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<Option<TaskRecord>, StoreError>> {
         self.reads.fetch_add(1, Ordering::SeqCst);
-        self.store.get(key, now)
+        match self.check() {
+            Ok(()) => self.store.get(key, now),
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
     }
 
     fn create<'a>(
@@ -153,6 +166,7 @@ impl TaskStore for Spy {
         now: Timestamp,
     ) -> BoxFuture<'a, Result<bool, StoreError>> {
         Box::pin(async move {
+            self.check()?;
             let done = self.store.update(record, now).await?;
             if done {
                 self.note(record);

@@ -1,6 +1,12 @@
 //! How a task goes on. Letters and numbers name the rules of the journal.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::{Arc, Mutex},
+    task::Poll,
+    time::Duration,
+};
 
 use futures_util::{future::Either, join, pin_mut};
 use mcp_edge::{Cx, NoArgs, ToolError};
@@ -540,6 +546,60 @@ async fn an_invocation_that_is_cut_off_leaves_the_task_in_time() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_invocation_that_is_cut_off_begins_no_step_that_it_cannot_end() {
+    let (world, begun) = (World::default(), Counter::default());
+    let seen = begun.clone();
+    let server = world.idle(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            cx.background("").await;
+            for number in 0..30 {
+                cx.step(format!("{number}"), async || {
+                    seen.bump();
+                    tokio::time::advance(Duration::from_secs(1)).await; // busy
+                    Ok::<_, ToolError>(())
+                })
+                .await?;
+            }
+            Ok::<_, ToolError>("done")
+        }
+    }));
+    let client = client(&server);
+    let task = client.start("t", json!({})).await.unwrap();
+    while !client.task(&task.id).await.unwrap().status.is_terminal() {
+        let platform = TestPlatform::new().with_deadline(Duration::from_secs(10));
+        world.advance_on(&server, platform).await;
+    }
+    assert_eq!(begun.get(), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_invocation_without_time_is_no_attempt() {
+    let (world, begun) = (World::default(), Counter::default());
+    let seen = begun.clone();
+    let server = world.idle(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            cx.background("").await;
+            cx.step("a", async || {
+                seen.bump();
+                seconds(1).await;
+                Ok::<_, ToolError>("done".to_owned())
+            })
+            .await
+        }
+    }));
+    let task = client(&server).start("t", json!({})).await.unwrap();
+    for _ in 0..10 {
+        let platform = TestPlatform::new().with_deadline(Duration::ZERO);
+        world.advance_on(&server, platform).await;
+    }
+    assert_eq!(begun.get(), 0);
+    world.advance(&server).await;
+    assert_eq!(client(&server).follow(&task).await.unwrap().text(), "done");
+}
+
+#[tokio::test(start_paused = true)]
 async fn f_a_race_between_steps_replays_as_it_ran() {
     let world = World::default();
     let make = || {
@@ -569,9 +629,148 @@ async fn f_a_race_between_steps_replays_as_it_ran() {
     assert_eq!(client(&here).follow(&task).await.unwrap().text(), "quick");
 }
 
+/// Resolves as the first of two does, and looks at them in turns.
+async fn fair<T>(one: impl Future<Output = T>, two: impl Future<Output = T>) -> T {
+    pin_mut!(one, two);
+    let mut polls = 0;
+    poll_fn(|cx| {
+        polls += 1;
+        let (first, second): (Pin<&mut dyn Future<Output = T>>, Pin<&mut dyn Future<Output = T>>) =
+            match polls % 2 {
+                0 => (two.as_mut(), one.as_mut()),
+                _ => (one.as_mut(), two.as_mut()),
+            };
+        match first.poll(cx) {
+            Poll::Pending => second.poll(cx),
+            ready @ Poll::Ready(_) => ready,
+        }
+    })
+    .await
+}
+
+#[tokio::test(start_paused = true)]
+async fn f_of_two_steps_that_end_at_once_the_first_in_the_journal_wins_in_every_run() {
+    let (world, winners) = (World::default(), Arc::new(Mutex::new(Vec::new())));
+    let seen = Arc::clone(&winners);
+    let client = world.client(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = Arc::clone(&seen);
+        async move {
+            cx.background("").await;
+            let step =
+                async |key: &str| cx.step(key, async || Ok::<_, ToolError>(key.to_owned())).await;
+            let winner = fair(step("a"), step("b")).await?;
+            seen.lock().unwrap().push(winner);
+            cx.sleep("rest", Duration::from_secs(60)).await;
+            Ok::<_, ToolError>("done")
+        }
+    }));
+    client.call("t", json!({})).await.unwrap();
+    assert_eq!(*winners.lock().unwrap(), ["a", "a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn l_a_step_that_ended_unseen_gives_its_result_to_the_next_one_of_its_key() {
+    let (world, times) = (World::default(), Counter::default());
+    let seen = times.clone();
+    let client = world.client(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            cx.background("").await;
+            let step =
+                async |key: &str| cx.step(key, async || Ok::<_, ToolError>(seen.bump())).await;
+            fair(step("a"), step("b")).await?;
+            step("b").await.map(|times| times.to_string())
+        }
+    }));
+    assert_eq!(client.call("t", json!({})).await.unwrap().text(), "2");
+    assert_eq!(times.get(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn j_the_loser_of_a_race_does_not_mute_the_rest_of_the_task() {
+    let world = World::default();
+    let client = world.client(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        let step = async |key: &str| cx.step(key, async || Ok::<_, ToolError>(())).await;
+        fair(step("a"), step("b")).await?;
+        cx.sleep("rest", Duration::from_secs(60)).await;
+        cx.step("c", async || Ok::<_, ToolError>(())).await?;
+        cx.progress(1.0, 2.0, "half-way");
+        cx.sleep("more", Duration::from_secs(60)).await;
+        Ok::<_, ToolError>("done")
+    }));
+    let task = client.start("t", json!({})).await.unwrap();
+    seconds(62).await;
+    let task = client.task(&task.id).await.unwrap();
+    assert_eq!(task.status_message.as_deref(), Some("half-way"));
+    seconds(62).await;
+    assert_eq!(client.task(&task.id).await.unwrap().status, TaskStatus::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn f_an_entry_that_nobody_polls_for_holds_no_other_back() {
+    let world = World::default();
+    let client = world.client(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        let a = cx.step("a", async || Ok::<_, ToolError>(1));
+        pin_mut!(a);
+        assert!(futures_util::poll!(a.as_mut()).is_pending(), "it is not durable yet");
+        cx.step("b", async || Ok::<_, ToolError>("b".to_owned())).await
+    }));
+    assert_eq!(client.call("t", json!({})).await.unwrap().text(), "b");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_for_a_moment_repeats_no_step() {
+    let (world, times) = (World::default(), Counter::default());
+    let seen = times.clone();
+    let server = world.idle(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
+        let seen = seen.clone();
+        async move {
+            cx.background("").await;
+            cx.step("long", async || {
+                let times = seen.bump();
+                seconds(5).await;
+                Ok::<_, ToolError>(times.to_string())
+            })
+            .await
+        }
+    }));
+    let task = client(&server).start("t", json!({})).await.unwrap();
+    let fail = |failures| world.store.failures.store(failures, std::sync::atomic::Ordering::SeqCst);
+    let failing = async {
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        fail(1); // while the step is in flight
+        tokio::time::sleep(Duration::from_millis(3100)).await;
+        fail(3); // as it ends
+    };
+    join!(world.advance(&server), failing);
+    assert_eq!(client(&server).follow(&task).await.unwrap().text(), "1");
+    assert_eq!(times.get(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_stays_away_ends_the_run_with_its_lease() {
+    let world = World::default();
+    let server = world.idle(builder().tool("t", "", async |cx: Cx, _: NoArgs| {
+        cx.background("").await;
+        cx.once("long", async || seconds(60).await).await;
+    }));
+    client(&server).start("t", json!({})).await.unwrap();
+    let key = world.store.keys.lock().unwrap().last().unwrap().clone();
+    let began = tokio::time::Instant::now();
+    let failing = async {
+        seconds(1).await;
+        world.store.failures.store(usize::MAX, std::sync::atomic::Ordering::SeqCst);
+    };
+    let (advanced, ()) = join!(server.advance(&key, Arc::new(TestPlatform::new())), failing);
+    advanced.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(11), "{:?}", began.elapsed());
+}
+
 #[tokio::test(start_paused = true)]
 async fn idempotency_keys_are_the_same_in_every_run() {
-    let (world, keys) = (World::default(), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let (world, keys) = (World::default(), Arc::new(Mutex::new(Vec::new())));
     let seen = Arc::clone(&keys);
     let client = world.client(builder().tool("t", "", move |cx: Cx, _: NoArgs| {
         let seen = Arc::clone(&seen);

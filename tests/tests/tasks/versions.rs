@@ -48,11 +48,17 @@ async fn an_older_version_gives_back_what_a_newer_one_began() {
     world.advance(&new).await;
     let through_old = Client::in_process(&old).with_tasks();
     through_old.update_task(&task.id, json!({ "name": answer("Ada") })).await.unwrap();
+    let writes = world.store.written().len();
+    for _ in 0..10 {
+        world.advance(&old).await; // it rests in between
+    }
+    assert_eq!(world.store.written().len(), writes + 1);
     for _ in 0..20 {
         world.advance(&old).await;
         seconds(2).await;
     }
     assert_eq!(through_old.task(&task.id).await.unwrap().status, TaskStatus::Working);
+    seconds(2).await;
     world.advance(&new).await;
     assert_eq!(through_old.follow(&task).await.unwrap().text(), "Ada 2 2");
 }

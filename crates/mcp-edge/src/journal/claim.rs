@@ -192,8 +192,9 @@ impl Held<'_> {
         is_task
     }
 
-    /// Remembers what happened. In a task it is durable when this returns (rule M).
-    pub(crate) async fn commit(self, kind: Kind, value: Box<RawValue>) {
+    /// Remembers what happened. In a task it is durable when this returns (rule M), and what came
+    /// before it was returned (rule F).
+    pub(crate) async fn commit(mut self, kind: Kind, value: Box<RawValue>) {
         let entry = Entry { key: self.key.into(), kind, value, digest: None };
         let call = self.call;
         let grown = {
@@ -201,10 +202,13 @@ impl Held<'_> {
             engine.commit(entry);
             engine.grown()
         };
-        drop(self);
-        std::future::poll_fn(|cx| match call.engine().is_durable(grown, cx.waker()) {
-            true => Poll::Ready(()),
-            false => Poll::Pending,
+        self.rest();
+        let mut since = None;
+        std::future::poll_fn(|cx| {
+            match call.engine().hand_out(self.key, grown, &mut since, cx.waker()) {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
         })
         .await;
     }
@@ -226,9 +230,12 @@ impl Held<'_> {
         match answer {
             Some(answer) => answer,
             None => {
-                std::future::poll_fn(|cx| match self.call.engine().answer(&key, cx.waker()) {
-                    Some(answer) => Poll::Ready(answer),
-                    None => Poll::Pending,
+                let mut since = None;
+                std::future::poll_fn(|cx| {
+                    match self.call.engine().answer(&key, &mut since, cx.waker()) {
+                        Some(answer) => Poll::Ready(answer),
+                        None => Poll::Pending,
+                    }
                 })
                 .await
             }

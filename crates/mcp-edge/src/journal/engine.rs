@@ -106,6 +106,8 @@ pub(crate) struct Engine {
     stalls: u64,
     /// Whether the poll under way handed out an entry.
     consumed: bool,
+    /// Whether something new began in this run, although entries may be left that nobody asks for.
+    is_live: bool,
     fatal: Option<Box<Fatal>>,
     /// Whether the handler is being polled: changes are then looked at when the poll returns.
     polling: bool,
@@ -163,6 +165,9 @@ struct TaskRun {
     waiting: Vec<Waker>,
     /// What the client reads as the status, if it changed.
     message: Option<String>,
+    /// The keys of entries of this run that their futures have not returned yet, in the order of the
+    /// journal.
+    unread: VecDeque<Arc<str>>,
     /// Answers that came while their questions were being awaited.
     delivered: HashMap<String, Box<RawValue>>,
     /// Questions of this run that nobody waits for any more.
@@ -198,6 +203,7 @@ impl Engine {
             waiters: Vec::new(),
             stalls: 0,
             consumed: false,
+            is_live: false,
             fatal: None,
             polling: false,
             waker: None,
@@ -259,9 +265,9 @@ impl Engine {
         self.started_at
     }
 
-    /// Progress and logs are muted until the journal is used up (rule J).
+    /// Progress and logs are muted until the journal is used up (rule J), or left behind.
     pub(crate) fn is_replaying(&self) -> bool {
-        !self.leftover.is_empty()
+        !self.leftover.is_empty() && !self.is_live
     }
 
     pub(crate) const fn run_id(&self) -> Option<[u8; 16]> {
@@ -469,6 +475,7 @@ impl Engine {
         self.open.retain(|question| !asked(question));
         task.delivered.insert((*entry.key).to_owned(), entry.value.clone());
         task.waiting.drain(..).for_each(Waker::wake);
+        task.unread.push_back(Arc::clone(&entry.key));
         self.resolve(&entry.key);
         self.written.push(entry);
     }
@@ -519,7 +526,7 @@ impl Engine {
     ) -> Turn {
         let stalled = self.stalls > since;
         let position = match self.leftover.front() {
-            None => return Turn::Fresh,
+            None => return self.begin(),
             Some(head) if *head.key == *key => Some(0),
             Some(_) if stalled => self.leftover.iter().position(|entry| *entry.key == *key),
             Some(_) => {
@@ -528,7 +535,7 @@ impl Engine {
             }
         };
         let Some(entry) = position.and_then(|position| self.leftover.remove(position)) else {
-            return Turn::Fresh; // nothing else moved, so new work may start
+            return self.begin(); // nothing else moved, so new work may start
         };
         self.consumed = true;
         self.wake_waiters();
@@ -547,6 +554,11 @@ impl Engine {
         let turn = Turn::Replayed(entry.kind, entry.value.clone());
         self.written.push(entry);
         turn
+    }
+
+    const fn begin(&mut self) -> Turn {
+        self.is_live = true;
+        Turn::Fresh
     }
 
     pub(crate) const fn stalls(&self) -> u64 {
@@ -597,33 +609,60 @@ impl Engine {
     pub(crate) fn commit(&mut self, entry: Entry) {
         self.deadlines.remove(&*entry.key);
         self.resolve(&entry.key);
-        self.written.push(entry);
         if let Some(task) = &mut self.task {
             task.grown += 1;
             task.dirty = true;
+            task.unread.push_back(Arc::clone(&entry.key));
             self.changed();
         }
+        self.written.push(entry);
     }
 
-    /// Whether all that the journal held when it had grown so often is durable; it always is where the
-    /// journal travels with the client (rule M).
-    pub(crate) fn is_durable(&mut self, grown: u64, waker: &Waker) -> bool {
+    /// Whether the future of an entry of this run may return. Where the journal travels with the client
+    /// it always may. In a task all that the journal held when it had grown so often is durable by then
+    /// (rule M), and what comes before it was returned, as a replay will have it (rule F). `since` is
+    /// when the future began to wait for that, in stalls.
+    pub(crate) fn hand_out(
+        &mut self,
+        key: &str,
+        grown: u64,
+        since: &mut Option<u64>,
+        waker: &Waker,
+    ) -> bool {
         let Some(task) = &mut self.task else { return true };
-        let durable = task.durable >= grown;
-        if !durable {
+        if task.durable < grown {
             task.keep(waker);
+            return false;
         }
-        durable
+        let is_next = task.unread.front().is_none_or(|first| **first == *key);
+        let since = *since.get_or_insert(self.stalls);
+        if !is_next && self.stalls == since {
+            self.waiters.push(waker.clone());
+            return false;
+        }
+        task.unread.retain(|unread| **unread != *key);
+        self.consumed |= !self.waiters.is_empty();
+        self.wake_waiters();
+        true
     }
 
     /// The answer to a question of this run, once it is there.
-    pub(crate) fn answer(&mut self, key: &str, waker: &Waker) -> Option<Box<RawValue>> {
+    pub(crate) fn answer(
+        &mut self,
+        key: &str,
+        since: &mut Option<u64>,
+        waker: &Waker,
+    ) -> Option<Box<RawValue>> {
         let task = self.task.as_mut()?;
-        let answer = task.delivered.remove(key);
-        if answer.is_none() {
+        if !task.delivered.contains_key(key) {
             task.keep(waker);
+            return None;
         }
-        answer
+        // It is durable where the client left it.
+        if !self.hand_out(key, 0, since, waker) {
+            return None;
+        }
+        self.task.as_mut()?.delivered.remove(key)
     }
 
     /// A key for the next wish to go on as a task. No handler uses it: it begins with a control
@@ -660,8 +699,10 @@ impl Engine {
             .and_then(|_| self.deadlines.get(key).copied().map(Timestamp::from_millis))
     }
 
-    /// Gives a key back that was not resolved.
+    /// Gives a key back that was not resolved. What the journal has of it waits for whoever asks for it
+    /// next.
     pub(crate) fn release(&mut self, key: &str) {
+        self.put_back(key);
         if self.keys.get(key) == Some(&Use::Awaited) {
             self.keys.remove(key);
         }
@@ -676,6 +717,19 @@ impl Engine {
         if self.background.as_ref().is_some_and(|asked| asked.0 == key) {
             self.background = None;
         }
+    }
+
+    /// In a task: leaves an entry of this run that its future did not return to the next one.
+    fn put_back(&mut self, key: &str) {
+        let Some(task) = &mut self.task else { return };
+        let Some(at) = task.unread.iter().position(|unread| **unread == *key) else { return };
+        task.unread.remove(at);
+        task.delivered.remove(key);
+        self.keys.remove(key);
+        if let Some(at) = self.written.iter().rposition(|entry| *entry.key == *key) {
+            self.leftover.push_back(self.written.remove(at));
+        }
+        self.wake_waiters();
     }
 
     /// Opens a question, or resolves it with the answer that a first run brought along.

@@ -160,6 +160,9 @@ impl Work<'_> {
             ));
             return self.fail(&rejection).await;
         }
+        if self.is_out_of_time() {
+            return Ok(Some(self.platform.now())); // the next invocation has time for it
+        }
         if !self.take().await? {
             // Whoever was quicker looks after it, or nobody does and it is still due.
             return Ok(Some(self.platform.now() + LOOK_FOR_ANSWERS));
@@ -198,7 +201,9 @@ impl Work<'_> {
                     }
                     Lasts::Waiting
                 }
-                Some(End::Background | End::Unwritten) if self.platform.is_draining() => {
+                Some(End::Background | End::Unwritten)
+                    if self.platform.is_draining() || self.is_out_of_time() =>
+                {
                     Lasts::Interrupted
                 }
                 Some(End::Background | End::Unwritten) => Lasts::On,
@@ -303,9 +308,15 @@ impl Work<'_> {
     /// there was nothing to do.
     async fn look(&mut self, call: &Call) -> Result<Option<Written>, StoreError> {
         let now = self.platform.now();
-        let Some(record) = self.tasks.store.get(&self.key, now).await? else {
-            return Ok(Some(Written::Lost));
+        let record = match self.tasks.store.get(&self.key, now).await {
+            // The handler runs on, and the next look may succeed.
+            Err(error) if self.may_try_again() => {
+                tracing::warn!("a task cannot be looked at: {error}");
+                return Ok(None);
+            }
+            record => record?,
         };
+        let Some(record) = record else { return Ok(Some(Written::Lost)) };
         if record.version != self.version {
             return Ok(Some(self.learn(&record, call)));
         }
@@ -363,9 +374,7 @@ impl Work<'_> {
             return Ok(Written::Yes);
         }
         call.engine().unwritten(told);
-        let Some(record) = self.tasks.store.get(&self.key, now).await? else {
-            return Ok(Written::Lost);
-        };
+        let Some(record) = self.read().await? else { return Ok(Written::Lost) };
         Ok(self.learn(&record, call))
     }
 
@@ -405,8 +414,12 @@ impl Work<'_> {
         }
         let record = next.record(&self.key, &self.owner, self.version);
         let record = record.map_err(|error| StoreError::new(error.to_string()))?;
-        if !self.tasks.store.update(&record, now).await? {
-            return Ok(false);
+        loop {
+            match self.tasks.store.update(&record, self.platform.now()).await {
+                Ok(true) => break,
+                Ok(false) => return Ok(false),
+                Err(error) => self.rest(error).await?,
+            }
         }
         self.version += 1;
         self.task = next;
@@ -414,6 +427,33 @@ impl Work<'_> {
             publish(self.server, &self.task, &self.key).await;
         }
         Ok(true)
+    }
+
+    async fn read(&self) -> Result<Option<TaskRecord>, StoreError> {
+        loop {
+            match self.tasks.store.get(&self.key, self.platform.now()).await {
+                Err(error) => self.rest(error).await?,
+                record => return record,
+            }
+        }
+    }
+
+    /// Before the store is tried again: to give up is to drop the step in flight, which then runs
+    /// again, and to forget what the last one returned.
+    async fn rest(&self, error: StoreError) -> Result<(), StoreError> {
+        if !self.may_try_again() {
+            return Err(error);
+        }
+        tracing::warn!("the record of a task is tried again: {error}");
+        self.platform.sleep(LOOK_FOR_ANSWERS).await;
+        Ok(())
+    }
+
+    /// Whether the lease lasts until the next try.
+    fn may_try_again(&self) -> bool {
+        let next = self.platform.now() + LOOK_FOR_ANSWERS;
+        let lease = self.task.lease.as_ref().filter(|lease| lease.holder == self.holder);
+        lease.is_some_and(|lease| lease.until > next) && !self.is_out_of_time()
     }
 
     // How it ends.
@@ -457,6 +497,7 @@ impl Work<'_> {
     ) -> Result<Option<Timestamp>, StoreError> {
         let limit = self.server.limits().task_bytes;
         let (mut status, mut outcome, mut message) = (status, outcome, message);
+        let mut is_short = status == Status::Cancelled;
         for _ in 0..ATTEMPTS {
             let now = self.platform.now();
             let mut next = self.task.clone();
@@ -465,9 +506,10 @@ impl Work<'_> {
             let length = outcome.as_ref().map_or(0, |outcome| outcome.get().len());
             let record = next.record(&self.key, &self.owner, self.version);
             let bytes = record.map_or(usize::MAX, |record| record.body.len());
-            if bytes > limit && status == Status::Completed {
+            if bytes > limit && !is_short {
+                is_short = true;
                 let error = Rejection::internal(format_args!(
-                    "the result of a task of `{}` takes {length} bytes; its record would take \
+                    "the outcome of a task of `{}` takes {length} bytes; its record would take \
                      {bytes}, more than the {limit} of Limits::task_bytes",
                     self.task.tool
                 ));
@@ -480,9 +522,7 @@ impl Work<'_> {
                 tracing::info!(tool = self.task.tool, ?status, "a task ended");
                 return Ok(None);
             }
-            let Some(record) = self.tasks.store.get(&self.key, now).await? else {
-                return Ok(None);
-            };
+            let Some(record) = self.read().await? else { return Ok(None) };
             if !self.adopt(&record) {
                 return Ok(None);
             }

@@ -150,8 +150,11 @@ impl Task {
         if let Some(lease) = &self.lease {
             return Some(lease.until);
         }
-        if self.is_cancelled || !self.answers.is_empty() {
+        if self.is_cancelled {
             return Some(self.updated_at);
+        }
+        if !self.answers.is_empty() {
+            return Some(self.wakes_at.unwrap_or(self.updated_at)); // it rests, once given back
         }
         let waits = self.status == Status::InputRequired;
         self.wakes_at.or_else(|| (!waits).then_some(self.updated_at))

@@ -225,6 +225,9 @@ fn answer(task: &mut Task, answers: &BTreeMap<String, Box<RawValue>>) -> Result<
     task.questions.retain(|question| !answers.contains_key(&question.shown_as));
     task.set_status();
     let any = !given.is_empty();
+    if any {
+        task.wakes_at = None; // at once
+    }
     task.answers.extend(given);
     Ok(any)
 }
