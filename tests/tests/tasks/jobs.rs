@@ -183,3 +183,13 @@ async fn a_job_that_is_started_by_a_task_is_followed_by_it() {
     jobs.set(0, JobStatus::Done(Ok("built".to_owned())));
     assert_eq!(client.follow(&task).await.unwrap().text(), "built");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_panics_answers_with_an_internal_error() {
+    let jobs = Elsewhere::default();
+    let client = client(&jobs);
+    let task = client.start("build", json!({})).await.unwrap();
+    jobs.0.lock().unwrap().clear(); // its system has forgotten it, and an index is out of bounds
+    assert_eq!(client.task(&task.id).await.unwrap_err().code(), Some(-32603));
+    assert_eq!(client.cancel_task(&task.id).await.unwrap_err().code(), Some(-32603));
+}

@@ -1,6 +1,13 @@
 //! Jobs of another system, which has ids of its own: nothing of them is stored here.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    task::Poll,
+    time::Duration,
+};
 
 use ring::digest::{SHA256, digest};
 use serde_json::value::{RawValue, to_raw_value};
@@ -17,6 +24,7 @@ use crate::{
     execution::Kind,
     handler::{ToolArgs, ToolOutput, tool_failure},
     invoke::{Invoke, Invoked, tool_outcome},
+    journal::run::panic_text,
     platform::Platform,
     principal::Principal,
     protocol::ToolResult,
@@ -194,7 +202,7 @@ impl JobEntry {
         id: &str,
         job: &JobId,
     ) -> Result<Vec<u8>, Rejection> {
-        let status = self.job.poll(&job.handle).await.map_err(Rejection::Failed)?;
+        let status = self.guard(self.job.poll(&job.handle)).await?;
         let view = JobView { id, job, status: Status::Working, message: None, outcome: None };
         Ok(match status {
             JobStatus::Working(message) => {
@@ -216,8 +224,24 @@ impl JobEntry {
     /// # Errors
     /// What the job answered with.
     pub(crate) async fn cancel(&self, server: &Server, job: &JobId) -> Result<Vec<u8>, Rejection> {
-        self.job.cancel(&job.handle).await.map_err(Rejection::Failed)?;
+        self.guard(self.job.cancel(&job.handle)).await?;
         Ok(super::wire::acknowledgement(server))
+    }
+
+    /// Awaits what a job does, whose panic is an error like that of a handler.
+    async fn guard<T>(
+        &self,
+        mut work: BoxFuture<'_, Result<T, RequestError>>,
+    ) -> Result<T, Rejection> {
+        poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
+            Ok(polled) => polled.map_err(Rejection::Failed),
+            Err(panic) => Poll::Ready(Err(Rejection::internal(format_args!(
+                "the job `{}` panicked: {}",
+                self.name,
+                panic_text(panic.as_ref())
+            )))),
+        })
+        .await
     }
 
     fn result(&self, outcome: Outcome) -> Result<Box<RawValue>, Rejection> {
