@@ -137,11 +137,12 @@ impl Execution {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
         out.extend_from_slice(&self.id);
         out.extend_from_slice(br#","result":"#);
-        let Written { is_error, meta } = self.kind.write(&mut out, &call.name, outcome)?;
-        if is_error {
+        let end = |out: &mut Vec<u8>, meta: Option<&JsonObject>| {
+            call.server.end_result(out, "complete", meta);
+        };
+        if self.kind.write(&mut out, &call.name, outcome, end)? {
             self.outcome = CallOutcome::ToolError;
         }
-        call.server.end_result(&mut out, "complete", meta.as_ref());
         out.push(b'}');
         let limit = call.server.limits().response_bytes;
         if out.len() > limit {
@@ -194,13 +195,6 @@ impl Execution {
     }
 }
 
-/// What of a result is not written yet.
-struct Written {
-    /// Whether it is the error of a tool.
-    is_error: bool,
-    meta: Option<JsonObject>,
-}
-
 impl Kind {
     const fn task_ttl(&self) -> Option<Duration> {
         match self {
@@ -212,14 +206,22 @@ impl Kind {
     /// The result of a call that is told later, as part of another one, which says whose it is (A-40).
     pub(crate) fn result(&self, name: &str, outcome: Outcome) -> Result<Box<RawValue>, Rejection> {
         let mut out = Vec::new();
-        let Written { meta, .. } = self.write(&mut out, name, outcome)?;
-        end_result(&mut out, "complete", "", meta.as_ref());
+        let end = |out: &mut Vec<u8>, meta: Option<&JsonObject>| {
+            end_result(out, "complete", "", meta);
+        };
+        self.write(&mut out, name, outcome, end)?;
         serde_json::from_slice(&out).map_err(Rejection::internal)
     }
 
-    /// Writes the result of a call without its end.
-    #[inline]
-    fn write(&self, out: &mut Vec<u8>, name: &str, outcome: Outcome) -> Result<Written, Rejection> {
+    /// Writes the result of a call; `end` adds what follows its own members. Returns whether it is the
+    /// error of a tool.
+    fn write(
+        &self,
+        out: &mut Vec<u8>,
+        name: &str,
+        outcome: Outcome,
+        end: impl FnOnce(&mut Vec<u8>, Option<&JsonObject>),
+    ) -> Result<bool, Rejection> {
         let mut is_error = false;
         let meta = match outcome.map_err(Rejection::Failed)? {
             Output::Tool(mut result) => {
@@ -258,7 +260,8 @@ impl Kind {
                 None
             }
         };
-        Ok(Written { is_error, meta })
+        end(out, meta.as_ref());
+        Ok(is_error)
     }
 
     /// Checks a structured result against its schema (TOOL-12, A-47).

@@ -74,7 +74,12 @@ pub(crate) async fn create(
     if record.body.len() > limits.task_bytes {
         return Err(too_large(&task, record.body.len(), limits.task_bytes));
     }
-    let created = tasks.store.create(&record, limits.open_tasks, now).await;
+    let mut created = tasks.store.create(&record, limits.open_tasks, now).await;
+    if let Err(error) = &created {
+        // It may have been written all the same: then the second attempt finds it.
+        tracing::warn!("a task is begun once more: {error}");
+        created = tasks.store.create(&record, limits.open_tasks, now).await;
+    }
     let task = match created.map_err(Rejection::internal)? {
         Created::Created => task,
         Created::Exists(Some(known)) => Task::read(&known).map_err(Rejection::internal)?,
@@ -203,10 +208,10 @@ async fn change(
             return Err(Rejection::params("params.inputResponses makes the task too large"));
         }
         if tasks.store.update(&written, now).await.map_err(Rejection::internal)? {
+            schedule(tasks, &key, &next).await;
             if !next.looks_like(&task) {
                 publish(server, &next, &key).await;
             }
-            schedule(tasks, &key, &next).await;
             return Ok(wire::acknowledgement(server));
         }
     }
