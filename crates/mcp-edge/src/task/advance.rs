@@ -127,6 +127,14 @@ enum Written {
     Refused(Rejection),
 }
 
+/// A task as it is to be written.
+struct Next {
+    task: Task,
+    record: TaskRecord,
+    /// Whether its client sees a difference.
+    is_seen: bool,
+}
+
 impl Work<'_> {
     async fn run(&mut self) -> Result<Option<Timestamp>, StoreError> {
         if self.task.is_cancelled {
@@ -293,7 +301,7 @@ impl Work<'_> {
         next.wakes_at = None;
         next.lease = Some(self.lease(now));
         self.renewed_at = now;
-        self.replace(next, now).await
+        self.replace(self.next_record(next, now)?).await
     }
 
     fn lease(&self, now: Timestamp) -> Lease {
@@ -363,13 +371,15 @@ impl Work<'_> {
             ))));
         }
         let limit = self.server.limits().task_bytes;
-        match next.record(&self.key, &self.owner, self.version) {
-            Ok(record) if record.body.len() <= limit => {}
-            Ok(record) => return Ok(Written::Refused(too_large(&next, record.body.len(), limit))),
+        let next = match self.next_record(next, now) {
+            Ok(next) if next.record.body.len() <= limit => next,
+            Ok(Next { task, record, .. }) => {
+                return Ok(Written::Refused(too_large(&task, record.body.len(), limit)));
+            }
             Err(error) => return Ok(Written::Refused(Rejection::internal(error))),
-        }
-        let told = next.message.clone();
-        if self.replace(next, now).await? {
+        };
+        let told = next.task.message.clone();
+        if self.replace(next).await? {
             call.engine().written(grown);
             return Ok(Written::Yes);
         }
@@ -405,25 +415,30 @@ impl Work<'_> {
         is_ours && record.is_open
     }
 
-    /// Writes the task in the place of what was read or written last. False if that is not there any
-    /// more.
-    async fn replace(&mut self, mut next: Task, now: Timestamp) -> Result<bool, StoreError> {
-        let is_seen = !next.looks_like(&self.task);
+    /// The record that puts `task` in the place of what was read or written last.
+    fn next_record(&self, mut task: Task, now: Timestamp) -> Result<Next, StoreError> {
+        let is_seen = !task.looks_like(&self.task);
         if is_seen {
-            next.updated_at = now;
+            task.updated_at = now;
         }
-        let record = next.record(&self.key, &self.owner, self.version);
+        let record = task.record(&self.key, &self.owner, self.version);
         let record = record.map_err(|error| StoreError::new(error.to_string()))?;
+        Ok(Next { task, record, is_seen })
+    }
+
+    /// Writes a task in the place of what was read or written last. False if that is not there any
+    /// more.
+    async fn replace(&mut self, next: Next) -> Result<bool, StoreError> {
         loop {
-            match self.tasks.store.update(&record, self.platform.now()).await {
+            match self.tasks.store.update(&next.record, self.platform.now()).await {
                 Ok(true) => break,
                 Ok(false) => return Ok(false),
                 Err(error) => self.rest(error).await?,
             }
         }
         self.version += 1;
-        self.task = next;
-        if is_seen {
+        self.task = next.task;
+        if next.is_seen {
             publish(self.server, &self.task, &self.key).await;
         }
         Ok(true)
@@ -465,7 +480,7 @@ impl Work<'_> {
         next.lease = None;
         next.wakes_at = Some(now + GIVEN_BACK);
         tracing::info!(tool = self.task.tool, "a task is left to a newer version of its tool");
-        self.replace(next, now).await?;
+        self.replace(self.next_record(next, now)?).await?;
         Ok(Some(now + GIVEN_BACK))
     }
 
@@ -504,8 +519,8 @@ impl Work<'_> {
             next.end(status, outcome.clone());
             next.message.clone_from(&message);
             let length = outcome.as_ref().map_or(0, |outcome| outcome.get().len());
-            let record = next.record(&self.key, &self.owner, self.version);
-            let bytes = record.map_or(usize::MAX, |record| record.body.len());
+            let next = self.next_record(next, now)?;
+            let bytes = next.record.body.len();
             if bytes > limit && !is_short {
                 is_short = true;
                 let error = Rejection::internal(format_args!(
@@ -518,7 +533,7 @@ impl Work<'_> {
                 outcome = serde_json::value::to_raw_value(&error.to_error()).ok();
                 continue;
             }
-            if self.replace(next, now).await? {
+            if self.replace(next).await? {
                 tracing::info!(tool = self.task.tool, ?status, "a task ended");
                 return Ok(None);
             }
