@@ -316,11 +316,7 @@ impl Cx {
     /// Announces changes to listeners of this server, in the caller's tenant.
     #[must_use]
     pub fn publisher(&self) -> Publisher {
-        let publisher = self.call.server.publisher();
-        match &self.call.principal.tenant {
-            Some(tenant) => publisher.for_tenant(tenant.clone()),
-            None => publisher,
-        }
+        self.call.server.publisher_of(&self.call.principal)
     }
 
     /// Whether the client can hold a task that names a job elsewhere. Within a task there is no place

@@ -104,3 +104,11 @@ impl Default for Limits {
         }
     }
 }
+
+impl Limits {
+    /// How long a task lives whose tool asks for `asked`, in milliseconds (TASK-38).
+    pub(crate) fn task_ttl_ms(&self, asked: Option<Duration>) -> u64 {
+        let ttl = asked.unwrap_or(self.task_ttl).min(self.task_ttl_max);
+        u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
+    }
+}

@@ -309,6 +309,14 @@ impl Server {
             .map_or_else(Publisher::default, |feed| Publisher::new(Arc::clone(feed)))
     }
 
+    /// Announces changes to the listeners of a caller's tenant.
+    pub(crate) fn publisher_of(&self, caller: &Principal) -> Publisher {
+        match &caller.tenant {
+            Some(tenant) => self.publisher().for_tenant(tenant.clone()),
+            None => self.publisher(),
+        }
+    }
+
     pub(crate) fn definition(&self) -> &Definition {
         &self.definition
     }

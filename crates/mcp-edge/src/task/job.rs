@@ -267,12 +267,10 @@ pub(crate) async fn created(
             handle.len()
         )));
     }
-    let limits = server.limits();
-    let ttl = ttl.unwrap_or(limits.task_ttl).min(limits.task_ttl_max);
     let job = JobId {
         tool: stands_for(&call.name),
         created_at: call.platform().now(),
-        ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
+        ttl_ms: server.limits().task_ttl_ms(ttl),
         handle: handle.to_owned(),
     };
     let named = Named::Job(job.clone());

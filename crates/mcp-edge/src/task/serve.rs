@@ -45,7 +45,6 @@ pub(crate) async fn create(
     };
     let limits = server.limits();
     let key = id::key_of(call, &journal.run_id);
-    let ttl = ttl.unwrap_or(limits.task_ttl).min(limits.task_ttl_max);
     let arguments = arguments.as_deref().map(serde_json::from_slice::<Box<RawValue>>);
     let now = platform.now();
     let task = Task {
@@ -67,7 +66,7 @@ pub(crate) async fn create(
         outcome: None,
         created_at: now,
         updated_at: now,
-        ttl_ms: u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX),
+        ttl_ms: limits.task_ttl_ms(ttl),
     };
     let owner = id::owner(server, &call.principal);
     let record = task.record(&key, &owner, 0).map_err(Rejection::internal)?;
@@ -275,11 +274,7 @@ pub(crate) async fn schedule(tasks: &Tasks, key: &str, task: &Task) {
 
 /// Tells the listeners of a task that it changed. What fails here, they find out by polling.
 pub(crate) async fn publish(server: &Server, task: &Task, key: &str) {
-    let publisher = server.publisher();
-    let publisher = match &task.principal.tenant {
-        Some(tenant) => publisher.for_tenant(tenant.clone()),
-        None => publisher,
-    };
+    let publisher = server.publisher_of(&task.principal);
     report(publisher.publish(Change::Task(key.to_owned())).await, "could not be announced");
 }
 
