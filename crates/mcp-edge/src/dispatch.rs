@@ -33,7 +33,7 @@ use crate::{
     schema,
     server::{PromptEntry, ResourceEntry, TemplateEntry},
     target::boxed,
-    task,
+    task::{self, id::Named},
     token::{Binding, State},
     uri,
 };
@@ -254,17 +254,23 @@ impl Admission<'_> {
             Method::UpdateTask => Some(typed(params.input_responses, "inputResponses")?),
             _ => None,
         };
-        if let Some((tool, job)) = task::job::find(server, platform, caller, id).await? {
-            return match method {
-                Method::CancelTask => tool.cancel(server, &job).await,
-                Method::GetTask => tool.get(server, id, &job).await,
-                _ => Ok(task::wire::acknowledgement(server)), // it asks nothing
-            };
-        }
+        let key = match task::id::open_id(id, server, caller).await? {
+            Named::Record(key) => key,
+            Named::Job(job) => {
+                let tool = task::job::find(server, platform, caller, &job)?;
+                return match method {
+                    Method::CancelTask => tool.cancel(server, &job).await,
+                    Method::GetTask => tool.get(server, id, &job).await,
+                    _ => Ok(task::wire::acknowledgement(server)), // it asks nothing
+                };
+            }
+        };
         match (method, answers) {
-            (_, Some(answers)) => task::serve::update(server, platform, caller, id, answers).await,
-            (Method::CancelTask, _) => task::serve::cancel(server, platform, caller, id).await,
-            _ => task::serve::get(server, platform, caller, id).await,
+            (_, Some(answers)) => {
+                task::serve::update(server, platform, caller, &key, answers).await
+            }
+            (Method::CancelTask, _) => task::serve::cancel(server, platform, caller, &key).await,
+            _ => task::serve::get(server, platform, caller, &key).await,
         }
     }
 

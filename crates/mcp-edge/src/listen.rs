@@ -173,7 +173,7 @@ async fn followed(
             continue;
         }
         if let Ok(found) = task::serve::find(server, platform, principal, &id).await {
-            followed.push((found.key, id));
+            followed.push((found.record.key, id));
         }
     }
     followed
@@ -383,7 +383,7 @@ impl Followed {
                     self.reading.insert(boxed(async move {
                         let platform = platform.as_ref();
                         let found = task::serve::find(&server, platform, &principal, &id).await;
-                        found.ok().map(|found| (found.version(), found.task))
+                        found.ok().map(|found| (found.record.version, found.task))
                     }))
                 }
             };

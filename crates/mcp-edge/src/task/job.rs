@@ -280,27 +280,23 @@ pub(crate) async fn created(
     Ok(view.created(server))
 }
 
-/// The job that an id names, and its tool; `None` if the id names a record.
+/// The tool that started a job.
 ///
 /// # Errors
-/// [`id::unknown`], when the id is not one of the caller's, or past its time.
-pub(crate) async fn find<'s>(
+/// [`id::unknown`], when the caller may have none, or the job is past its time.
+pub(crate) fn find<'s>(
     server: &'s Server,
     platform: &dyn Platform,
     caller: &Principal,
-    id: &str,
-) -> Result<Option<(&'s JobEntry, JobId)>, Rejection> {
-    if server.definition().jobs.is_empty() || !server.permits_tasks_of(caller) {
-        return Ok(None);
-    }
-    let Named::Job(job) = id::open_id(id, server, caller).await? else { return Ok(None) };
-    let now = platform.now();
-    if now.since(job.created_at) >= Duration::from_millis(job.ttl_ms) {
+    job: &JobId,
+) -> Result<&'s JobEntry, Rejection> {
+    let is_over = platform.now().since(job.created_at) >= Duration::from_millis(job.ttl_ms);
+    if is_over || !server.permits_tasks_of(caller) {
         return Err(id::unknown());
     }
     let tools = &server.definition().jobs;
     let tool = tools.iter().find(|tool| stands_for(&tool.name) == job.tool);
-    Ok(Some((tool.ok_or_else(id::unknown)?, job)))
+    tool.ok_or_else(id::unknown)
 }
 
 /// Eight bytes for the name of a tool: names are longer, and an id must not be.

@@ -98,44 +98,44 @@ pub(crate) async fn create(
 /// `tasks/get` (TASK-24).
 ///
 /// # Errors
-/// When the id is not one of the caller's.
+/// When there is no such task.
 pub(crate) async fn get(
     server: &Server,
     platform: &dyn Platform,
     caller: &Principal,
-    id: &str,
+    key: &str,
 ) -> Result<Vec<u8>, Rejection> {
-    let found = find(server, platform, caller, id).await?;
+    let found = read(server, platform, caller, key).await?;
     Ok(wire::detailed(&found.task, server))
 }
 
 /// `tasks/update`: takes in answers (TASK-28 to TASK-31).
 ///
 /// # Errors
-/// When the id is not one of the caller's, or an answer is not what was asked for; then nothing is
+/// When there is no such task, or an answer is not what was asked for; then nothing is
 /// stored.
 pub(crate) async fn update(
     server: &Server,
     platform: &dyn Platform,
     caller: &Principal,
-    id: &str,
+    key: &str,
     answers: BTreeMap<String, Box<RawValue>>,
 ) -> Result<Vec<u8>, Rejection> {
-    change(server, platform, caller, id, |task| answer(task, &answers)).await
+    change(server, platform, caller, key, |task| answer(task, &answers)).await
 }
 
 /// `tasks/cancel`: ends a task that nobody works on, and tells the one who does (TASK-32).
 ///
 /// # Errors
-/// When the id is not one of the caller's.
+/// When there is no such task.
 pub(crate) async fn cancel(
     server: &Server,
     platform: &dyn Platform,
     caller: &Principal,
-    id: &str,
+    key: &str,
 ) -> Result<Vec<u8>, Rejection> {
     let now = platform.now();
-    change(server, platform, caller, id, |task| {
+    change(server, platform, caller, key, |task| {
         let is_leased = task.lease.as_ref().is_some_and(|lease| lease.until > now);
         if task.is_cancelled {
             return Ok(false);
@@ -152,16 +152,9 @@ pub(crate) async fn cancel(
 
 /// A task, and where it was found.
 pub(crate) struct Found<'s> {
-    pub(crate) tasks: &'s Tasks,
-    pub(crate) key: String,
+    tasks: &'s Tasks,
     pub(crate) task: Task,
-    record: TaskRecord,
-}
-
-impl Found<'_> {
-    pub(crate) const fn version(&self) -> u64 {
-        self.record.version
-    }
+    pub(crate) record: TaskRecord,
 }
 
 /// Finds a task of the caller.
@@ -174,14 +167,24 @@ pub(crate) async fn find<'s>(
     caller: &Principal,
     id: &str,
 ) -> Result<Found<'s>, Rejection> {
+    match id::open_id(id, server, caller).await? {
+        Named::Record(key) => read(server, platform, caller, &key).await,
+        Named::Job(_) => Err(id::unknown()),
+    }
+}
+
+/// Reads a task whose key the caller's id had.
+async fn read<'s>(
+    server: &'s Server,
+    platform: &dyn Platform,
+    caller: &Principal,
+    key: &str,
+) -> Result<Found<'s>, Rejection> {
     let tasks = server.tasks_of(caller).ok_or_else(id::unknown)?;
-    let Named::Record(key) = id::open_id(id, server, caller).await? else {
-        return Err(id::unknown());
-    };
-    let record = tasks.store.get(&key, platform.now()).await.map_err(Rejection::internal)?;
+    let record = tasks.store.get(key, platform.now()).await.map_err(Rejection::internal)?;
     let record = record.ok_or_else(id::unknown)?;
     let task = Task::read(&record).map_err(Rejection::internal)?;
-    Ok(Found { tasks, key, task, record })
+    Ok(Found { tasks, task, record })
 }
 
 /// Applies a change to a task that has not ended, against whatever else changes it.
@@ -189,27 +192,27 @@ async fn change(
     server: &Server,
     platform: &dyn Platform,
     caller: &Principal,
-    id: &str,
+    key: &str,
     mut apply: impl FnMut(&mut Task) -> Result<bool, Rejection>,
 ) -> Result<Vec<u8>, Rejection> {
     for _ in 0..ATTEMPTS {
-        let Found { tasks, key, task, record } = find(server, platform, caller, id).await?;
+        let Found { tasks, task, record, .. } = read(server, platform, caller, key).await?;
         let mut next = task.clone();
         if task.status.is_terminal() || !apply(&mut next)? {
             return Ok(wire::acknowledgement(server));
         }
         let now = platform.now();
         next.updated_at = now;
-        let written = next.record(&key, &record.owner, record.version);
+        let written = next.record(key, &record.owner, record.version);
         let written = written.map_err(Rejection::internal)?;
         let limit = server.limits().task_bytes;
         if written.body.len() > limit {
             return Err(Rejection::params("params.inputResponses makes the task too large"));
         }
         if tasks.store.update(&written, now).await.map_err(Rejection::internal)? {
-            schedule(tasks, &key, &next).await;
+            schedule(tasks, key, &next).await;
             if !next.looks_like(&task) {
-                publish(server, &next, &key).await;
+                publish(server, &next, key).await;
             }
             return Ok(wire::acknowledgement(server));
         }
